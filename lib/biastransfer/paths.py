@@ -1,0 +1,90 @@
+"""Where everything lies: the only module with path literals, and the one way to write a file whole."""
+
+import contextlib
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def root() -> Path:
+    """Return the folder of the compendium: ``$BIASTRANSFER_ROOT``, else the checkout that holds this file.
+
+    Outside a checkout (an installed wheel) it is the current folder.
+    """
+    if chosen := os.environ.get("BIASTRANSFER_ROOT"):
+        return Path(chosen).resolve()
+    checkout = Path(__file__).resolve().parents[2]
+    return checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
+
+
+def raw(*parts: str) -> Path:
+    """Return a path below ``data/raw``: pictures and annotations as they came or were generated."""
+    return root().joinpath("data", "raw", *parts)
+
+
+def derived(*parts: str) -> Path:
+    """Return a path below ``data/derived``: what can be computed again (checkpoints, caches)."""
+    return root().joinpath("data", "derived", *parts)
+
+
+def published(*parts: str) -> Path:
+    """Return a path below ``data/published``: the papers' tables as CSV."""
+    return root().joinpath("data", "published", *parts)
+
+
+def results(run: str, *parts: str) -> Path:
+    """Return a path below ``data/results/<run>``: the tidy CSVs of one run."""
+    return root().joinpath("data", "results", run, *parts)
+
+
+def checkpoint(run: str, backbone: str, target: str, seed: int, which: str = "best") -> Path:
+    """Return the checkpoint file of one finetuning: ``which`` is ``best`` or ``last``."""
+    return derived("checkpoints", run, f"{backbone}-{target}-seed{seed}", f"{which}.safetensors")
+
+
+def embedding_cache() -> Path:
+    """Return the folder of cached embeddings: ``$BIASTRANSFER_CACHE``, else ``data/derived/embeddings``."""
+    chosen = os.environ.get("BIASTRANSFER_CACHE")
+    return Path(chosen).resolve() if chosen else derived("embeddings")
+
+
+@contextlib.contextmanager
+def replacing(path: Path | str) -> Iterator[Path]:
+    """Give a temporary path beside ``path`` that becomes ``path`` only when the block ends without an error.
+
+    A reader sees the old file or the new one, never half of either; a block that raises leaves the old file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "numbers.csv"
+    >>> with replacing(target) as partial:
+    ...     _ = partial.write_text("a,b")
+    >>> target.read_text()
+    'a,b'
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name[:100]}.partial-{secrets.token_hex(4)}")
+    try:
+        yield partial
+        with open(partial, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_csv(frame, path: Path | str) -> Path:
+    """Write a data frame as CSV without its index, whole or not at all; return the path."""
+    with replacing(path) as partial:
+        frame.to_csv(partial, index=False, lineterminator="\n")
+    return Path(path)
+
+
+def sha256(path: Path | str) -> str:
+    """Return the SHA-256 of a file's bytes as 64 hex digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
