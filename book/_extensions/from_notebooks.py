@@ -1,0 +1,99 @@
+"""Directives that let a written page depend on executed notebooks: ``when-built`` and ``notebook-figure``.
+
+Which notebooks a build holds varies with the run. A page says with ``when-built`` which sentences need which notebooks; in
+a build without them it shows one line that names what is missing instead of a broken reference.
+"""
+
+import hashlib
+import json
+import os
+from base64 import b64decode
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
+
+
+def notebook_path(directive: SphinxDirective, name: str) -> Path:
+    """Return a notebook's file and let the page be read again whenever that file changes or appears."""
+    relative, absolute = directive.env.relfn2path(name)
+    directive.env.note_dependency(relative)
+    return Path(absolute)
+
+
+class WhenBuilt(SphinxDirective):
+    """Show the content if every notebook named exists, else one line that names the missing ones.
+
+    With ``:otherwise:`` that text is shown in place of the line; an empty text shows nothing.
+    """
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+    option_spec = {"otherwise": directives.unchanged}
+
+    def run(self) -> list[nodes.Node]:
+        """Parse the content or say what is missing."""
+        missing = [name for name in self.arguments[0].split() if not notebook_path(self, name).is_file()]
+        if not missing:
+            return self.parse_content_to_nodes(allow_section_headings=False)
+        text = self.options.get("otherwise")
+        if text is None:
+            text = f"This build holds no {', '.join(missing)}: these numbers belong to another run."
+        return [nodes.paragraph(text, text, classes=["not-built"])] if text else []
+
+
+def glued_png(notebook: Path, key: str) -> bytes:
+    """Return the PNG that a cell of an executed notebook glued under ``key``.
+
+    Raises
+    ------
+    KeyError
+        No output of the notebook carries that name as a picture.
+    """
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            if output.get("metadata", {}).get("scrapbook", {}).get("name") != key:
+                continue
+            data = output["data"]
+            picture = next((data[kind] for kind in data if kind.endswith("image/png")), None)
+            if picture is not None:
+                return b64decode("".join(picture))
+    raise KeyError(f"{notebook.name} glues no picture named {key!r}")
+
+
+class NotebookFigure(SphinxDirective):
+    """A numbered figure whose picture an executed notebook glued: ``path/notebook.ipynb::key``; content = caption."""
+
+    required_arguments = 1
+    has_content = True
+    option_spec = {"name": directives.unchanged, "alt": directives.unchanged_required}
+
+    def run(self) -> list[nodes.Node]:
+        """Write the picture beside myst-nb's own and return the figure."""
+        path, _, key = self.arguments[0].partition("::")
+        try:
+            png = glued_png(notebook_path(self, path), key)
+        except (OSError, KeyError) as error:
+            return [self.state.document.reporter.warning(f"notebook-figure: {error}", line=self.lineno)]
+        folder = Path(self.env.mystnb_config.output_folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{hashlib.sha256(png).hexdigest()}.png"
+        file.write_bytes(png)
+        page = Path(self.env.doc2path(self.env.docname)).parent
+        image = nodes.image(uri=Path(os.path.relpath(file, page)).as_posix(), alt=self.options.get("alt", ""))
+        figure = nodes.figure("", image, classes=["main-figure"])
+        self.set_source_info(figure)
+        self.add_name(figure)
+        parsed = self.parse_content_to_nodes()
+        if parsed and isinstance(parsed[0], nodes.paragraph):
+            figure += nodes.caption(parsed[0].rawsource, "", *parsed[0].children)
+        return [figure]
+
+
+def setup(app):
+    """Register the directives with Sphinx."""
+    app.add_directive("when-built", WhenBuilt)
+    app.add_directive("notebook-figure", NotebookFigure)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
