@@ -40,7 +40,10 @@ def results(run: str, *parts: str) -> Path:
 
 
 def checkpoint(run: str, backbone: str, target: str, seed: int, which: str = "best") -> Path:
-    """Return the checkpoint file of one finetuning: ``which`` is ``best`` or ``last``."""
+    """Return the checkpoint of one finetuning in a run: ``which`` is ``best`` or ``last``.
+
+    ``backbone``, ``target`` and ``seed`` name the finetuning.
+    """
     return derived("checkpoints", run, f"{backbone}-{target}-seed{seed}", f"{which}.safetensors")
 
 
