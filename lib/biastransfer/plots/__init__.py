@@ -1,0 +1,15 @@
+"""Tidy frame in, Figure out: every chart and contact sheet of the book; nothing is computed here."""
+
+from .charts import associations, finetuning_curves, similarities, transfer_scores
+from .contact_sheets import contact_sheet, set_sizes
+from .style import set_style
+
+__all__ = [
+    "associations",
+    "contact_sheet",
+    "finetuning_curves",
+    "set_sizes",
+    "set_style",
+    "similarities",
+    "transfer_scores",
+]

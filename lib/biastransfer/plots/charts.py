@@ -1,0 +1,228 @@
+"""Charts of the measures before and after finetuning: tidy frame in, Figure out; nothing is computed here."""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from .style import ATTRIBUTES, FAINT, INK, NULL, STAGES, WIDTH, attribute_of, readable
+
+
+def similarities(frame: pd.DataFrame, kinds: Sequence[str] = ("intra", "inter")) -> Figure:
+    """Draw similarities before and after finetuning: a row of panels a backbone, a point a seed.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns backbone, stage, seed, kind, item, value, low, high; items in drawing order.
+    kinds : sequence of str
+        Which of "intra" and "inter" become columns.
+
+    Returns
+    -------
+    Figure
+        Horizontal axes are cosine similarities; bars are ``low`` to ``high``. An untrained backbone is grey.
+    """
+    backbones = list(frame["backbone"].unique())
+    slots = [_slots(frame.loc[frame["kind"] == kind, "item"].unique()) for kind in kinds]
+    tallest = max(max(slot.values(), default=0) for slot in slots)
+    size = (WIDTH, (0.3 * tallest + 1.0) * len(backbones) + 0.6)
+    figure, axes = plt.subplots(len(backbones), len(kinds), figsize=size, squeeze=False, sharex="row")
+    for row, backbone in zip(axes, backbones, strict=True):
+        for ax, kind, slot in zip(row, kinds, slots, strict=True):
+            part = frame[(frame["backbone"] == backbone) & (frame["kind"] == kind)]
+            _change(ax, part, slot, labels=[readable(item) for item in slot])
+            _colour_labels(ax, slot)
+            ax.set_title(f"{_named(backbone) if ax is row[0] else ''}\n{kind}-class")
+    for ax in axes[-1]:
+        ax.set_xlabel("mean cosine similarity")
+    _legend(figure, frame)
+    plt.close(figure)
+    return figure
+
+
+def associations(frame: pd.DataFrame, *, level: float = 0.05, p: str = "p_holm") -> Figure:
+    """Draw association effect sizes before and after finetuning: a panel a backbone, a row an attribute pair.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns backbone, stage, seed, X, Y, A, B, effect_size, low, high and the column named by ``p``.
+    level, p : float, str
+        A marker is filled where the column ``p`` is below ``level``.
+    """
+    frame = frame.assign(item=frame["A"] + "|" + frame["B"], value=frame["effect_size"])
+    backbones = list(frame["backbone"].unique())
+    slot = _slots(frame["item"].unique(), grouped=False)
+    columns = min(2, len(backbones))
+    rows = -(-len(backbones) // columns)
+    size = (WIDTH, (0.37 * len(slot) + 0.55) * rows + 1.0)
+    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True)
+    for ax in axes.flat[len(backbones) :]:
+        ax.set_axis_off()
+    for ax, backbone in zip(axes.flat, backbones):
+        part = frame[frame["backbone"] == backbone]
+        _change(ax, part, slot, labels=[readable(item) for item in slot], filled=part[p] < level)
+        ax.set_title(_named(backbone))
+        ax.axvline(0, color=INK, linewidth=0.8, zorder=0)
+        ax.tick_params(labelbottom=True)
+    first = frame.iloc[0]
+    direction = f"← {first['Y']} closer to the first of the pair   |   {first['X']} closer to the first →"
+    figure.supxlabel(f"effect size d\n{direction}", fontsize=10)
+    _legend(figure, frame, extra=f"filled: {p.replace('p_', '').capitalize()} p < {level:g}")
+    plt.close(figure)
+    return figure
+
+
+def transfer_scores(frame: pd.DataFrame) -> Figure:
+    """Draw bias transfer scores with intervals: a column a kind, a row a backbone, a point a seed.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns backbone, seed (a number, or "mean" for the score of seed means), kind, r, low, high, ceiling.
+
+    Returns
+    -------
+    Figure
+        1: the order of the similarities is unchanged; 0 (dotted): unrelated. A grey bar marks ``ceiling``.
+    """
+    kinds, backbones = list(frame["kind"].unique()), list(frame["backbone"].unique())
+    size = (WIDTH, 0.62 * len(backbones) + 1.1)
+    figure, axes = plt.subplots(1, len(kinds), figsize=size, squeeze=False, sharex=True, sharey=True)
+    for ax, kind in zip(axes.flat, kinds, strict=True):
+        for y, backbone in enumerate(backbones):
+            part = frame[(frame["kind"] == kind) & (frame["backbone"] == backbone)]
+            for step, row in enumerate(part.itertuples()):
+                at = y + 0.22 * (step - (len(part) - 1) / 2)
+                mean = str(row.seed) == "mean"
+                colour = INK if mean else STAGES["finetuned"]["color"]
+                _interval(ax, row.low, row.high, at, colour)
+                ax.plot(row.r, at, "s" if mean else "D", color=colour, markersize=6)
+                ax.plot([row.ceiling] * 2, [at - 0.09, at + 0.09], color=NULL, linewidth=2.5, zorder=1)
+        ax.axvline(0, color=INK, linewidth=0.8, linestyle=":", zorder=0)
+        ax.set(title=f"{kind}-class", xlabel="bias transfer score r", xlim=(-1.08, 1.08))
+        ax.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−.5", "0", ".5", "1"])
+        ax.set_yticks(range(len(backbones)), backbones)
+        ax.set_ylim(len(backbones) - 0.4, -0.6)
+    handles = [
+        Line2D([], [], color=STAGES["finetuned"]["color"], marker="D", label="one seed"),
+        Line2D([], [], color=INK, marker="s", label="mean over seeds"),
+        Line2D(
+            [], [], color=NULL, marker="|", markeredgewidth=2.5, markersize=9, linestyle="", label="ceiling"
+        ),
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=3, handlelength=1.6)
+    plt.close(figure)
+    return figure
+
+
+def finetuning_curves(history: pd.DataFrame, chance: Mapping[str, float] | None = None) -> Figure:
+    """Draw what each epoch brought: a panel a measure, a line a seed and split, chance dotted.
+
+    Parameters
+    ----------
+    history : DataFrame
+        Columns seed, epoch and any of train_loss, val_loss, val_map, val_micro_f1.
+    chance : mapping of str to float
+        The value that needs no learning, by column name.
+    """
+    panels = {"loss ↓": ["train_loss", "val_loss"], "mAP ↑": ["val_map"], "micro-F1 ↑": ["val_micro_f1"]}
+    panels = {title: [c for c in columns if c in history] for title, columns in panels.items()}
+    figure, axes = plt.subplots(1, len(panels), figsize=(WIDTH, 2.5), sharex=True)
+    for ax, (title, columns) in zip(axes, panels.items(), strict=True):
+        for column in columns:
+            _curve(ax, history, column, label=len(columns) > 1)
+        if chance and title != "loss ↓" and columns[0] in chance:
+            ax.axhline(chance[columns[0]], color=NULL, linewidth=1, linestyle=":")
+            ax.annotate(
+                "chance", (history["epoch"].max(), chance[columns[0]]), color=NULL, fontsize=9,
+                xytext=(0, 3), textcoords="offset points", ha="right",
+            )  # fmt: skip
+        ax.set(title=title, xlabel="epoch")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_ylim(0, None if title == "loss ↓" else 1.02)
+    plt.close(figure)
+    return figure
+
+
+def _curve(ax: Axes, history: pd.DataFrame, column: str, label: bool) -> None:
+    """Draw one measure over epochs, a line a seed, named at its end."""
+    training = column.startswith("train")
+    colour, style, marker = (NULL, "--", "") if training else (STAGES["finetuned"]["color"], "-", "D")
+    for _, run in history.groupby("seed"):
+        ax.plot(run["epoch"], run[column], style, color=colour, marker=marker, markersize=4)
+    if label:
+        last = history.iloc[-1]
+        ax.annotate(
+            "training" if training else "validation", (last["epoch"], last[column]), color=colour, fontsize=9,
+            xytext=(0, -14 if training else 8), textcoords="offset points", ha="right",
+        )  # fmt: skip
+
+
+def _named(backbone: str) -> str:
+    """Say that the null is one."""
+    return f"{backbone} (untrained)" if backbone == "random" else backbone
+
+
+def _slots(items: Sequence[str], grouped: bool = True) -> dict[str, float]:
+    """Give each item its place from top to bottom, with a gap where the object changes."""
+    slots, at, previous = {}, 0.0, None
+    for item in items:
+        group = item.split("|")[0].split("+")[0]
+        if grouped and "|" in item and previous is not None:
+            at += 0.45 * (group != previous)
+        slots[item], previous = at, group
+        at += 1.0
+    return slots
+
+
+def _change(ax: Axes, part: pd.DataFrame, slots: dict[str, float], labels, filled=None) -> None:
+    """Draw one panel: pretrained above, each seed of the finetuned below it, a thin line between the two."""
+    seeds = sorted(part.loc[part["stage"] == "finetuned", "seed"].unique())
+    lane = {("finetuned", seed): 0.12 + 0.17 * k for k, seed in enumerate(seeds)}
+    for index, row in part.iterrows():
+        look = STAGES[row["stage"]]
+        colour = NULL if row["backbone"] == "random" else look["color"]
+        at = slots[row["item"]] + lane.get((row["stage"], row["seed"]), -0.17 if seeds else 0.0)
+        face = colour if filled is None or filled[index] else "white"
+        _interval(ax, row["low"], row["high"], at, colour)
+        ax.plot(row["value"], at, look["marker"], color=colour, markerfacecolor=face, markersize=5)
+    ax.set_yticks(list(slots.values()), labels)
+    ax.set_ylim(max(slots.values(), default=0) + 0.7, -0.6)
+    ax.grid(axis="y", color=FAINT, linewidth=0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.set_axisbelow(True)
+
+
+def _interval(ax: Axes, low: float, high: float, at: float, colour: str) -> None:
+    """Draw an interval where there is one."""
+    if pd.notna(low) and pd.notna(high):
+        ax.plot([low, high], [at, at], color=colour, linewidth=1.3, alpha=0.75, solid_capstyle="butt")
+
+
+def _colour_labels(ax: Axes, items) -> None:
+    """Colour the labels that name a perceived gender as everywhere in the book."""
+    for text, item in zip(ax.get_yticklabels(), items, strict=True):
+        text.set_color(ATTRIBUTES.get(attribute_of(item), INK))
+
+
+def _legend(figure: Figure, frame: pd.DataFrame, extra: str = "") -> None:
+    """Name the markers once a figure, above its panels."""
+    names = {"pretrained": "pretrained", "finetuned": "finetuned, a marker a seed"}
+    handles = [
+        Line2D([], [], linestyle="-", label=names[stage], **STAGES[stage])
+        for stage in STAGES
+        if ((frame["stage"] == stage) & (frame["backbone"] != "random")).any()
+    ]
+    if (frame["backbone"] == "random").any():
+        handles.append(Line2D([], [], color=NULL, marker="o", label="untrained"))
+    if extra:
+        handles.append(Line2D([], [], linestyle="", label=extra))
+    columns = 2 if len(handles) > 3 else len(handles)
+    figure.legend(
+        handles=handles, loc="outside upper left", ncols=columns, columnspacing=1.2, handlelength=1.6
+    )
