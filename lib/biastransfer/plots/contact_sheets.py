@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from .style import ATTRIBUTES, INK, NULL, WIDTH, attribute_of, readable
+from .style import ATTRIBUTES, FAINT, INK, WIDTH, attribute_of, readable
 
 THUMBNAILS = 9  # across a sheet, shared by the classes of one row
 GAP = 0.14  # inches between two classes
@@ -25,7 +25,7 @@ def contact_sheet(pictures: Mapping[str, Sequence], counts: Mapping[str, int], *
     counts : mapping of str to int
         How many pictures each class has in all.
     lines : int
-        Lines of thumbnails a class.
+        Lines of thumbnails a class; a class alone in its row takes one.
 
     Returns
     -------
@@ -33,18 +33,19 @@ def contact_sheet(pictures: Mapping[str, Sequence], counts: Mapping[str, int], *
         One title a class, in the colour of the perceived gender that it names.
     """
     rows = sheet_rows(list(pictures))
-    height = len(rows) * (lines * STEP + TITLE)
+    depths = [(lines if len(row) > 1 else 1) * STEP + TITLE for row in rows]
+    height = sum(depths)
     figure = plt.figure(figsize=(WIDTH, height), layout="none")
     for number, row in enumerate(rows):
         across = THUMBNAILS // len(row)
-        top = height - number * (lines * STEP + TITLE)
+        top = height - sum(depths[:number])
         for place, name in enumerate(row):
             left = place * (across * STEP + GAP)
             figure.text(
-                left / WIDTH, (top - TITLE + 0.07) / height, f"{readable(name)}  (n = {counts[name]})",
-                color=ATTRIBUTES.get(attribute_of(name), INK), fontsize=10,
+                left / WIDTH, (top - TITLE + 0.07) / height, f"{readable(name)} (n = {counts[name]})",
+                color=ATTRIBUTES.get(attribute_of(name), INK), fontsize=9.5,
             )  # fmt: skip
-            for index, pixels in enumerate(pictures[name][: across * lines]):
+            for index, pixels in enumerate(pictures[name][: across * (lines if len(row) > 1 else 1)]):
                 line, column = divmod(index, across)
                 x, y = left + column * STEP, top - TITLE - (line + 1) * STEP
                 ax = figure.add_axes((x / WIDTH, y / height, 0.96 * STEP / WIDTH, 0.96 * STEP / height))
@@ -88,23 +89,23 @@ def set_sizes(sizes: pd.DataFrame) -> Figure:
         Columns class, kept, left_out; a row a class in drawing order.
     """
     figure, ax = plt.subplots(figsize=(WIDTH, 0.27 * len(sizes) + 0.8))
-    colours = [ATTRIBUTES.get(attribute_of(name), NULL) for name in sizes["class"]]
-    places = range(len(sizes))
+    names, places = list(sizes["class"]), range(len(sizes))
+    colours = [ATTRIBUTES.get(attribute_of(name), FAINT) for name in names]
     ax.barh(places, sizes["kept"], color=colours, height=0.62)
-    ax.barh(
-        places, sizes["left_out"], left=sizes["kept"], height=0.62, color="white", edgecolor=INK, hatch="////"
-    )
+    hatched = {"color": "white", "edgecolor": INK, "hatch": "////", "linewidth": 0.8}
     for place, row in zip(places, sizes.itertuples(), strict=True):
+        if row.left_out:
+            ax.barh(place, row.left_out, left=row.kept, height=0.62, **hatched)
         out = f" ({row.left_out} left out)" if row.left_out else ""
         ax.annotate(
             f"{row.kept}{out}", (row.kept + row.left_out, place), xytext=(4, 0), textcoords="offset points",
             va="center", fontsize=9.5,
         )  # fmt: skip
-    ax.set_yticks(places, [readable(name) for name in sizes["class"]])
-    for text, colour in zip(ax.get_yticklabels(), colours, strict=True):
-        text.set_color(INK if colour == NULL else colour)
+    ax.set_yticks(places, [readable(name) for name in names])
+    for text, name in zip(ax.get_yticklabels(), names, strict=True):
+        text.set_color(ATTRIBUTES.get(attribute_of(name), INK))
     ax.set_ylim(len(sizes) - 0.4, -0.6)
-    ax.set_xlim(0, 1.18 * (sizes["kept"] + sizes["left_out"]).max())
+    ax.set_xlim(0, 1.3 * (sizes["kept"] + sizes["left_out"]).max())
     ax.set_xlabel("pictures")
     ax.tick_params(axis="y", length=0)
     plt.close(figure)

@@ -1,0 +1,193 @@
+"""What a notebook hands to the book: glued numbers and figures, tables and the run line."""
+
+import base64
+import html
+import importlib.metadata
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+
+import pandas as pd
+from IPython.display import HTML
+from matplotlib.figure import Figure
+from myst_nb import glue as _glue
+
+from biastransfer import paths
+
+STARTED = time.perf_counter()  # notebooks import this module in their first cell
+NONE = "–"  # a value that does not exist
+
+
+def glue(**values: float | int | str) -> None:
+    """Hand numbers and words to the pages of the book, by name; nothing is shown here.
+
+    Parameters
+    ----------
+    **values : float, int or str
+        Whole numbers stay whole; others, NumPy's included, are glued as Python floats of six digits after the
+        point, so that two runs on one machine compare equal. An undefined number is glued as nan.
+    """
+    for name, value in values.items():
+        if not isinstance(value, str):
+            value = int(value) if float(value).is_integer() else round(float(value), 6)
+        _glue(name, value, display=False)
+
+
+def glue_figure(name: str, figure: Figure) -> None:
+    """Show a figure here and hand it to the pages of the book under ``name``."""
+    _glue(name, figure, display=True)
+
+
+def table(
+    frame: pd.DataFrame, caption: str, *, formats: Mapping[str, str] | None = None, csv: str = ""
+) -> HTML:
+    """Return a small rounded table that scrolls by itself where the page is narrow.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Shown without its index. Where columns have levels, formats go by the last one.
+    caption : str
+        Stands above the table; says n, unit and what the intervals are over.
+    formats : mapping of str to str
+        Column name to format specification, such as ``{"p": ".2g"}``; other floats get ``.2f``.
+    csv : str
+        File name; with it a link below the table saves what is shown.
+
+    Returns
+    -------
+    IPython.display.HTML
+    """
+    shown = pd.DataFrame(
+        {name: [_cell(value, _format(name, formats)) for value in frame[name]] for name in frame.columns}
+    )
+    if isinstance(frame.columns, pd.MultiIndex):
+        shown.columns = frame.columns
+    body = shown.to_html(index=False, border=0, escape=True, classes="dataframe")
+    title = f'<caption style="caption-side:top;text-align:left">{html.escape(caption)}</caption>'
+    body = body.replace(">", f">\n  {title}", 1)
+    region = f'role="region" tabindex="0" aria-label="{html.escape(caption, quote=True)}"'
+    return HTML(f'<div class="table-scroll" {region} style="overflow-x:auto">{body}</div>{_link(shown, csv)}')
+
+
+def origin(run: str, page: str, committed: bool) -> str:
+    """Say where a page's numbers come from: computed here, or committed in an earlier run.
+
+    Parameters
+    ----------
+    run, page : str
+        Run and page, as given to `run_line`.
+    committed : bool
+        Whether the page reads committed results.
+    """
+    if not committed:
+        return f"computed, run {run}"
+    facts = _recorded(run, page)
+    return f"committed, run {run}, commit {facts.get('commit', 'not recorded')}"
+
+
+def run_line(run: str, page: str, *, seed: int, device: str = "", committed: bool = False) -> str:
+    """Return the line at a page's foot, and keep its facts beside the run's results.
+
+    Parameters
+    ----------
+    run, page : str
+        Run and page, such as "demo" and "03-similarity-scenes-coco".
+    seed : int
+        The page's seed.
+    device : str
+        Device and why; default: the CPU, and whether a network ran at all.
+    committed : bool
+        The page shows committed results: the line tells of the run that made them, and nothing is written.
+
+    Returns
+    -------
+    str
+        Run, commit ("-dirty" with uncommitted changes), versions, device, seed and seconds.
+    """
+    if committed:
+        facts = _recorded(run, page)
+        if not facts:
+            return f"run {run} · committed; the run that made these results kept no facts"
+        return f"committed · {_sentence(facts)} · shown by commit {_commit()}"
+    facts = {
+        "run": run,
+        "commit": _commit(),
+        "versions": _versions(),
+        "device": device or _default_device(),
+        "seed": seed,
+        "seconds": round(time.perf_counter() - STARTED, 1),
+    }
+    with paths.replacing(_facts_file(run, page)) as partial:
+        partial.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    return _sentence(facts)
+
+
+def _sentence(facts: Mapping) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    return (
+        f"run {facts['run']} · commit {facts['commit']} · {versions} · {facts['device']} · "
+        f"seed {facts['seed']} · {facts['seconds']} s"
+    )
+
+
+def _facts_file(run: str, page: str):
+    return paths.results(run, f"provenance-{page}.json")  # one a page: pages of a run are made in parallel
+
+
+def _recorded(run: str, page: str) -> dict:
+    file = _facts_file(run, page)
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def _versions() -> dict[str, str]:
+    loaded = [name for name in ("torch", "numpy") if name in sys.modules]
+    found = {name: sys.modules[name].__version__ for name in loaded}
+    return {"biastransfer": importlib.metadata.version("biastransfer"), **found}
+
+
+def _default_device() -> str:
+    return "cpu" if "torch" in sys.modules else "cpu (no network was run)"
+
+
+def _commit() -> str:
+    """Return the checkout's short commit, "-dirty" with uncommitted changes, or "no git"."""
+    head = _git("rev-parse", "--short", "HEAD")
+    if head is None:
+        return "no git"
+    return head + ("-dirty" if _git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=paths.root(), capture_output=True, text=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _format(name, formats: Mapping[str, str] | None) -> str:
+    last = name[-1] if isinstance(name, tuple) else name
+    return (formats or {}).get(str(last), ".2f")
+
+
+def _cell(value, spec: str) -> str:
+    if pd.isna(value):
+        return NONE
+    if isinstance(value, float):
+        return format(value, spec)
+    return str(value)
+
+
+def _link(shown: pd.DataFrame, csv: str) -> str:
+    if not csv:
+        return ""
+    flat = shown.copy()
+    flat.columns = [" ".join(filter(None, map(str, c))) if isinstance(c, tuple) else c for c in shown.columns]
+    data = base64.b64encode(flat.to_csv(index=False).encode()).decode()
+    name = html.escape(csv, quote=True)
+    return f'<p class="table-csv"><a download="{name}" href="data:text/csv;base64,{data}">{name}</a></p>'
