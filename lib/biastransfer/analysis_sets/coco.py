@@ -1,0 +1,197 @@
+"""Analysis sets from COCO: objects by their boxes, perceived gender by what the captions say."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .captions import caption_gender
+from .choosing import assign, check_choice, choose, missing_files
+from .coco_files import read_captions, read_instances
+from .manifest import OBJECTS, AnalysisSet, assemble, described
+from .picture_files import below
+
+SET_OBJECTS = (*OBJECTS["coco"], "stop sign")
+CROWDS = ("exclude", "count", "ignore")
+
+
+def load(
+    root: Path,
+    *,
+    instances: Path | str | Sequence[Path | str] | None = None,
+    captions: Path | str | Sequence[Path | str] | None = None,
+    images: Path | str | None = None,
+    classes: Sequence[str] | None = None,
+    cap: int | None = None,
+    seed: int = 0,
+    min_captions: int = 1,
+    min_area: float = 0.02,
+    crowd: str = "exclude",
+    random: str = "unused",
+    n_random: int | None = None,
+    name: str = "coco",
+    source: str = "COCO 2017",
+) -> AnalysisSet:
+    """Curate a COCO analysis set from the official files.
+
+    Parameters
+    ----------
+    root : Path
+        Folder with annotations and pictures.
+    instances, captions : path-like or sequence of path-like, optional
+        The JSON files; relative ones are below ``root``. Otherwise every ``instances*.json`` and
+        ``captions*.json`` below ``root``.
+    images : path-like, optional
+        Folder of the pictures; otherwise anywhere below ``root``.
+    classes, cap, seed, random, n_random
+        See `choosing.choose`.
+    min_captions : int
+        Captions that must name a gender (`captions.caption_gender`).
+    min_area : float
+        Share of the picture, in [0, 1), that the object's largest box must cover; another object that
+        covers as much confounds the picture.
+    crowd : {"exclude", "count", "ignore"}
+        Crowd boxes: leave such pictures out where the crowd is of people or one of the set's objects;
+        count them as ordinary boxes; or ignore them.
+    name, source : str
+        Of the set, for tables and manifest.
+
+    Returns
+    -------
+    AnalysisSet
+
+    Raises
+    ------
+    FileNotFoundError
+        No annotation file.
+    ValueError
+        A class without a picture, or an option out of range.
+
+    Notes
+    -----
+    A picture shows an object alone only when it has no person box of any size and its captions name
+    nobody; ``+man`` and ``+woman`` pictures need a person box of at least ``min_area`` and captions that
+    name one gender. COCO says nothing about anybody's gender: what is read is how five annotators
+    described the people, perceived gender.
+    """
+    _check(min_area, crowd)
+    wanted = check_choice("coco", classes, cap, random, n_random)
+    pictures, boxes = read_instances(_annotation_files(root, instances, "instances"))
+    said = read_captions(_annotation_files(root, captions, "captions"))
+    pictures["id_number"] = pictures["id"]
+    pictures["id"] = [f"{one:012d}" for one in pictures["id"]]
+    pictures["file"] = _files(pictures["file_name"], root, images)
+    gender = [caption_gender(said.get(one, []), min_captions) for one in pictures["id_number"]]
+    facts = describe(pictures, boxes, gender, min_area=min_area, crowd=crowd)
+    facts = facts.drop_duplicates("id")  # a picture listed in two annotation files
+    present, gone = missing_files(assign(facts))
+    chosen, made = choose(
+        present, "coco", classes=classes, cap=cap, seed=seed, random=random, n_random=n_random
+    )
+    options = {
+        "min_area": min_area,
+        "min_captions": min_captions,
+        "crowd": crowd,
+        "random": random,
+        "cap": cap,
+    }
+    return assemble(
+        name, wanted, chosen.assign(source=source), [gone, *made], [f"Curated with {described(options)}."]
+    )
+
+
+def describe(
+    pictures: pd.DataFrame,
+    boxes: pd.DataFrame,
+    gender: Sequence[str | None],
+    *,
+    min_area: float,
+    crowd: str,
+) -> pd.DataFrame:
+    """Say about each picture which object and which person it shows, as `choosing.assign` takes it.
+
+    Parameters
+    ----------
+    pictures, boxes : DataFrame
+        From `coco_files.read_instances`.
+    gender : sequence
+        What the captions of each picture name.
+    min_area, crowd
+        As in `load`.
+
+    Returns
+    -------
+    DataFrame
+        ``pictures`` with object, person and problem.
+    """
+    ours = boxes["category"].isin(["person", *SET_OBJECTS])
+    crowded = (
+        _any(pictures, boxes[boxes["crowd"] & ours]) if crowd == "exclude" else _any(pictures, boxes[:0])
+    )
+    if crowd != "count":
+        boxes = boxes[~boxes["crowd"]]
+    share = boxes.groupby(["picture", "category"])["share"].max().reset_index()
+    share["object"] = share["category"].isin(SET_OBJECTS)
+    large = share[share["share"] >= min_area]
+    things = large[large["object"]].groupby("picture")["category"]
+    number = things.size().reindex(range(len(pictures)), fill_value=0).to_numpy()
+    only = things.first().reindex(range(len(pictures)), fill_value="").to_numpy()
+    small = _any(pictures, share[share["object"] & (share["share"] < min_area)])
+    other = _any(pictures, large[~large["object"] & (large["category"] != "person")])
+    anyone = _any(pictures, share[share["category"] == "person"])
+    clear = _any(pictures, large[large["category"] == "person"])
+    said = pd.Series(list(gender), dtype=object).fillna("unknown").to_numpy()
+    named = (number > 0) | anyone  # pictures of nothing of ours are no class's problem
+    rules = [
+        (crowded, "a crowd box of people or of one of the set's objects"),
+        (other & named, "another object above the minimum area"),
+        (small & (number <= 1), "one of the set's objects below the minimum area"),
+        (anyone & ~clear, "a person below the minimum area"),
+        (~anyone & (said != "unknown"), "captions name a person without a box"),
+    ]
+    problem = np.select([rule for rule, _ in rules], [text for _, text in rules], default="")
+    return pictures.assign(
+        object=np.where(number > 1, "several", only),
+        person=np.where(anyone, said, ""),
+        problem=problem,
+    )
+
+
+def _any(pictures: pd.DataFrame, boxes: pd.DataFrame) -> np.ndarray:
+    """Return for each picture whether ``boxes`` holds one of its boxes."""
+    found = np.zeros(len(pictures), dtype=bool)
+    found[boxes["picture"].to_numpy(dtype=int)] = True
+    return found
+
+
+def _annotation_files(root: Path, given, kind: str) -> list[Path]:
+    """Return the annotation files that were named, or all of their kind below ``root``."""
+    if given is None:
+        found = sorted(root.rglob(f"{kind}*.json"))
+        if not found:
+            raise FileNotFoundError(f"COCO {kind} must be below {root}; no {kind}*.json was found there.")
+        return found
+    named = [root / one for one in ([given] if isinstance(given, str | Path) else given)]
+    for one in named:
+        if not one.is_file():
+            raise FileNotFoundError(f"COCO {kind} must exist; {one} does not.")
+    return named
+
+
+def _files(names: Sequence[str], root: Path, images: Path | str | None) -> list[str | None]:
+    """Return each picture's file: by its name, anywhere below the picture folder."""
+    folder = root if images is None else root / images
+    if not folder.is_dir():
+        raise FileNotFoundError(f"the folder of COCO pictures must exist; {folder} does not.")
+    table: dict[str, str] = {}
+    for file in below(folder):
+        table.setdefault(file.name, str(file))
+    return [table.get(Path(name).name) for name in names]
+
+
+def _check(min_area: float, crowd: str) -> None:
+    if isinstance(min_area, bool) or not isinstance(min_area, int | float) or not 0 <= min_area < 1:
+        raise ValueError(f"min_area must be a share of the picture from 0 to below 1; got {min_area!r}.")
+    if crowd not in CROWDS:
+        raise ValueError(f"crowd must be one of {', '.join(CROWDS)}; got {crowd!r}.")

@@ -1,0 +1,96 @@
+"""Open Images' CSV files of any version, told apart by their columns and read lazily."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+_BOX = ["ImageID", "LabelName", "XMin", "XMax", "YMin", "YMax", "IsGroupOf", "IsDepiction", "IsInside"]
+_LABEL = ["ImageID", "Source", "LabelName", "Confidence"]
+FLAGS = {"group_of": "IsGroupOf", "depiction": "IsDepiction", "inside": "IsInside"}
+
+
+@dataclass
+class Files:
+    """The annotation files of one Open Images folder."""
+
+    boxes: list[Path] = field(default_factory=list)
+    labels: list[Path] = field(default_factory=list)
+    descriptions: list[Path] = field(default_factory=list)
+    pictures: list[Path] = field(default_factory=list)  # picture information with licences
+    hierarchy: Path | None = None
+
+
+def find(root: Path) -> Files:
+    """Sort the CSV files below ``root`` by their columns: names differ between v4 and v7.
+
+    Raises
+    ------
+    FileNotFoundError
+        No box file.
+    """
+    files = Files()
+    for file in sorted(root.rglob("*.csv")):
+        with open(file, encoding="utf-8", errors="replace") as text:
+            columns = text.readline().strip().lstrip("\ufeff").split(",")
+        if {"ImageID", "LabelName", "XMin", "IsGroupOf"} <= set(columns):
+            files.boxes.append(file)
+        elif set(_LABEL) <= set(columns) and "XMin" not in columns:
+            files.labels.append(file)
+        elif {"ImageID", "License"} <= set(columns):
+            files.pictures.append(file)
+        elif columns[:2] == ["LabelName", "DisplayName"] or columns[0].startswith("/m/"):
+            files.descriptions.append(file)
+    files.hierarchy = next(iter(sorted(root.rglob("*hierarchy*.json"))), None)
+    if not files.boxes:
+        raise FileNotFoundError(
+            f"Open Images boxes must be below {root}; no CSV there has the columns ImageID, "
+            "LabelName, XMin, IsGroupOf."
+        )
+    return files
+
+
+def scan_boxes(files: Sequence[Path]) -> pl.LazyFrame:
+    """Return the box files as one lazy table with the columns that curation needs, flags as booleans."""
+    table = _scan(files, _BOX, {name: pl.Float32 for name in _BOX[2:6]} | dict.fromkeys(_BOX[6:], pl.Int8))
+    area = (pl.col("XMax") - pl.col("XMin")) * (pl.col("YMax") - pl.col("YMin"))
+    flags = [(pl.col(column) == 1).alias(name) for name, column in FLAGS.items()]  # -1 means not annotated
+    return table.select("ImageID", "LabelName", area.alias("share"), *flags)
+
+
+def scan_labels(files: Sequence[Path]) -> pl.LazyFrame:
+    """Return the human-verified image labels: ImageID, LabelName, present (True 1, False 0).
+
+    Machine-generated labels (a confidence between, or Source ``machine``) are neither.
+    """
+    if not files:
+        return pl.LazyFrame(schema={"ImageID": pl.String, "LabelName": pl.String, "present": pl.Boolean})
+    table = _scan(files, _LABEL, {"Confidence": pl.Float32})
+    human = pl.col("Confidence").is_in([0.0, 1.0]) & (pl.col("Source") != "machine")
+    return table.filter(human).select("ImageID", "LabelName", (pl.col("Confidence") == 1).alias("present"))
+
+
+def licences(files: Sequence[Path], ids: Sequence[str]) -> dict[str, str]:
+    """Return {id: licence} of the given pictures."""
+    if not files:
+        return {}
+    table = _scan(files, ["ImageID", "License"], {}).filter(pl.col("ImageID").is_in(list(ids)))
+    return dict(table.collect().rows())
+
+
+def descriptions(files: Sequence[Path]) -> dict[str, str]:
+    """Return {MID: name} from class description files, with or without a header line."""
+    names: dict[str, str] = {}
+    for file in files:
+        for line in file.read_text(encoding="utf-8-sig").splitlines():
+            mid, comma, name = line.partition(",")
+            if comma and mid.startswith("/"):
+                names[mid] = name.strip().strip('"')
+    return names
+
+
+def _scan(files: Sequence[Path], columns: Sequence[str], types: dict) -> pl.LazyFrame:
+    """Return some columns of CSV files that share them, whatever other columns each has."""
+    schema = {name: types.get(name, pl.String) for name in columns}
+    return pl.concat([pl.scan_csv(file, schema_overrides=schema).select(columns) for file in files])
