@@ -1,0 +1,282 @@
+"""Image embedding association test (iEAT): do two sets of pictures differ in what they lie closer to?"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pandas as pd
+
+from biastransfer import partitions
+from biastransfer.cosines import cosines, same_columns, unit_lengths
+from biastransfer.effect_intervals import effect_intervals, effect_of_scores
+from biastransfer.stats import benjamini_hochberg, benjamini_yekutieli, holm
+
+ALTERNATIVES = ("greater", "less", "two-sided")
+METHODS = ("auto", "exact", "fourier", "sampled")
+EQUAL = 1e-13  # associations that spread less than this, as cosines, are rounding of one value
+_NO_SPREAD = "all associations are equal, so there is no spread to measure the difference in"
+
+
+@dataclass(frozen=True)
+class Association:
+    """Result of one association test.
+
+    Attributes
+    ----------
+    effect_size : float
+        d, in standard deviations of the associations; above 0 when X lies closer to A than Y does.
+    p : float
+        p-value of the alternative asked for; never 0.
+    direction : str
+        ``"greater"`` when d > 0, ``"less"`` when d < 0, ``"none"`` when 0 or undefined.
+    method : str
+        How p was found: ``"exact"``, ``"fourier"`` or ``"sampled"``.
+    error : float
+        Bound on the numerical error of p (fourier), its Monte Carlo standard error (sampled), 0 when exact.
+    n_partitions : int
+        Partitions behind p: all of them, or those drawn.
+    low, high : float
+        95 % interval of d when the pictures of X, Y, A and B are all resampled.
+    reason : str
+        Why something is NaN; empty when nothing is.
+    p_greater, p_less : float
+        The two one-sided p-values.
+    low_fixed, high_fixed : float
+        95 % interval of d with A and B held fixed.
+    sum_eq6 : float
+        The paper's unscaled sum (Eq. 6) with A, B as concepts and X, Y as attributes.
+    """
+
+    effect_size: float
+    p: float
+    direction: str
+    method: str
+    error: float
+    n_partitions: int
+    low: float
+    high: float
+    reason: str
+    p_greater: float
+    p_less: float
+    low_fixed: float
+    high_fixed: float
+    sum_eq6: float
+
+
+def effect_size(X, Y, A, B):
+    """Effect size d of the image embedding association test.
+
+    Parameters
+    ----------
+    X, Y : array_like, shapes (n_x, D) and (n_y, D)
+        Target sets, one embedding a picture.
+    A, B : array_like, shapes (n_a, D) and (n_b, D)
+        Attribute sets.
+
+    Returns
+    -------
+    float
+        (mean of s over X − mean of s over Y) / standard deviation of s over X ∪ Y, with s(w) = mean cosine
+        to A − mean cosine to B. Above 0 when X lies closer to A than Y does; NaN when all associations are
+        equal.
+
+    Raises
+    ------
+    ValueError
+        If a set is empty, a row is of zero length or not finite, or the numbers of columns differ.
+
+    Notes
+    -----
+    The standard deviation has ddof = 1, as in the reference implementation of Steed and Caliskan (2021).
+    Sets may differ in size.
+
+    Examples
+    --------
+    >>> round(effect_size([[1, 0]], [[0, 1]], [[1, 0]], [[0, 1]]), 3)
+    1.414
+    """
+    scores, n = _scores(_checked(X, Y, A, B))
+    return _d(scores, n)
+
+
+def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samples=100_000, seed=0):
+    """Test by permutation whether X lies closer to A, and Y to B, than chance would have it.
+
+    Parameters
+    ----------
+    X, Y, A, B : array_like, shapes (n, D)
+        As in :func:`effect_size`.
+    alternative : {"greater", "less", "two-sided"}
+        Which side counts; two-sided is min(1, 2 · min of the two sides).
+    method : {"auto", "exact", "fourier", "sampled"}
+        ``auto`` counts exactly where it can (up to 40 pictures in X ∪ Y, and beyond where one set is small
+        or values repeat), else inverts the characteristic function, else samples.
+    n_samples, seed : int
+        Random partitions of ``sampled``, and their seed.
+
+    Returns
+    -------
+    Association
+        Effect size, p, direction, interval and how they were found.
+
+    Raises
+    ------
+    ValueError
+        As :func:`effect_size`; for an unknown option; for ``exact`` where the partitions cannot be counted.
+
+    Notes
+    -----
+    The statistic is Σ s(x) over X; partitions of X ∪ Y with a sum at least as large count (ties within
+    1e-12 of Σ|s| too). The null says that the pictures of X and Y are exchangeable, not that the network
+    has learned nothing.
+    """
+    _check_options(alternative, method, n_samples)
+    sets = _checked(X, Y, A, B)
+    scores, n = _scores(sets)
+    d, total = _d(scores, n), comb(len(scores), n)
+    sum_eq6 = _sum_eq6(sets)
+    if np.isnan(d):
+        nan = float("nan")
+        return Association(nan, nan, "none", method, nan, total, nan, nan, _NO_SPREAD, nan, nan, nan, nan, sum_eq6)
+    used, error, greater, less = _null(scores, n, method, n_samples, seed)
+    p = {"greater": greater, "less": less, "two-sided": min(1.0, 2 * min(greater, less))}[alternative]
+    to_a, to_b = (cosines(*_joined(sets), *sets[name]) for name in "AB")
+    low, high, low_fixed, high_fixed = effect_intervals(scores, n, to_a, to_b)
+    return Association(
+        effect_size=d,
+        p=p,
+        direction="greater" if d > 0 else "less" if d < 0 else "none",
+        method=used,
+        error=float(np.sqrt(p * (1 - p) / n_samples)) if used == "sampled" else error,
+        n_partitions=n_samples if used == "sampled" else total,
+        low=low,
+        high=high,
+        reason="an interval needs at least 2 pictures in every set" if np.isnan(low) else "",
+        p_greater=greater,
+        p_less=less,
+        low_fixed=low_fixed,
+        high_fixed=high_fixed,
+        sum_eq6=sum_eq6,
+    )
+
+
+def pairs(classes, attributes=("man", "woman"), reference="random"):
+    """Object pairs (A, B) of a schema: every two objects that were also photographed with people.
+
+    Examples
+    --------
+    >>> pairs(["man", "woman", "car", "car+man", "sports", "sports+man", "random"])
+    [('sports', 'car')]
+    """
+    objects = [c for c in classes if any(f"{c}+{a}" in classes for a in attributes) and c != reference]
+    rank = {"sports": -2, "surfboard": -2, "refrigerator": 1, "mammal": 1, "fashion": 2}
+    return list(combinations(sorted(objects, key=lambda c: rank.get(c, 0)), 2))
+
+
+def tabulate(
+    embedded, set_name, run, *, X="man", Y="woman", pairs=None, alternative="two-sided", method="auto", seed=0
+):
+    """Association tests of every condition and object pair as a tidy table, corrected over the table.
+
+    Parameters
+    ----------
+    embedded : mapping
+        Condition (with .backbone, .stage, .target and .seed) → mapping of class → (n, D) array.
+    set_name, run : str
+        Name of the analysis set and of the run.
+    X, Y : str
+        Target classes.
+    pairs : sequence of (str, str), optional
+        Attribute classes (A, B); by default all object pairs of the set, ordered as in Table 9.
+    alternative, method, seed
+        As in :func:`association_test`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns run, backbone, stage, target, seed, set, X, Y, A, B, effect_size, low, high, p, direction,
+        p_holm, p_by, p_bh, p_greater, method, error, low_fixed, high_fixed, n_x, n_y, n_a, n_b, n_tests,
+        sum_eq6, reason. Adjusted p-values are of `p` over all rows, NaN left out.
+
+    Raises
+    ------
+    ValueError
+        If a class is missing or cannot be used.
+    """
+    rows = []
+    for condition, vectors in embedded.items():
+        keys = {"run": run, **{k: getattr(condition, k) for k in ("backbone", "stage", "target", "seed")}}
+        for a, b in pairs if pairs is not None else globals()["pairs"](vectors):
+            names = {"X": X, "Y": Y, "A": a, "B": b}
+            sets = [_named(vectors, name) for name in names.values()]
+            result = association_test(*sets, alternative=alternative, method=method, seed=seed)
+            counts = {f"n_{k.lower()}": len(z) for k, z in zip(names, sets)}
+            rows.append({**keys, "set": set_name, **names, **counts, **vars(result)})
+    columns = (
+        "run backbone stage target seed set X Y A B effect_size low high p direction p_holm p_by p_bh p_greater "
+        "method error low_fixed high_fixed n_x n_y n_a n_b n_tests sum_eq6 reason"
+    ).split()
+    table = pd.DataFrame(rows).reindex(columns=columns)
+    for column, adjust in {"p_holm": holm, "p_by": benjamini_yekutieli, "p_bh": benjamini_hochberg}.items():
+        table[column] = adjust(table["p"])
+    return table.assign(n_tests=int(table["p"].notna().sum()))
+
+
+def _named(vectors, name):
+    if name not in vectors:
+        raise ValueError(f"the association test needs class {name!r}; the set has {', '.join(vectors)}.")
+    unit_lengths(vectors[name], f"class {name!r}")
+    return vectors[name]
+
+
+def _checked(X, Y, A, B):
+    sets = {name: unit_lengths(z, name) for name, z in {"X": X, "Y": Y, "A": A, "B": B}.items()}
+    for name in "YAB":
+        same_columns({"X": sets["X"][0], name: sets[name][0]})
+    return sets
+
+
+def _scores(sets):
+    """s(w) of every picture of X, then Y; and the size of X."""
+    (a, la), (b, lb) = sets["A"], sets["B"]
+    contrast = (1 / la) @ a / len(a) - (1 / lb) @ b / len(b)
+    scores = np.concatenate([(z @ contrast) / length for z, length in (sets["X"], sets["Y"])])
+    return scores, len(sets["X"][0])
+
+
+def _joined(sets):
+    return [np.concatenate(parts) for parts in zip(sets["X"], sets["Y"])]
+
+
+def _d(scores, n):
+    return float("nan") if np.ptp(scores) <= EQUAL else float(effect_of_scores(scores, n))
+
+
+def _sum_eq6(sets):
+    """Eq. 6 as meant: Σ over A of (mean cosine to Y − mean cosine to X), minus the same sum over B."""
+    (x, lx), (y, ly) = sets["X"], sets["Y"]
+    contrast = (1 / ly) @ y / len(y) - (1 / lx) @ x / len(x)
+    over_a, over_b = (float(((z @ contrast) / length).sum()) for z, length in (sets["A"], sets["B"]))
+    return over_a - over_b
+
+
+def _null(scores, n, method, n_samples, seed):
+    """Method used, its error, and the two one-sided p-values."""
+    countable = partitions.countable(scores, n)
+    if method == "exact" and not countable:
+        raise ValueError(
+            f"method 'exact' needs at most {partitions.EXACT_PICTURES} pictures in X and Y together, or one small "
+            f"set; got {n} and {len(scores) - n}. Use 'auto' or 'fourier'."
+        )
+    if method == "sampled" or not countable:
+        return "sampled", 0.0, *partitions.sampled(scores, n, n_samples=n_samples, seed=seed)
+    return "exact", 0.0, *partitions.exact(scores, n)
+
+
+def _check_options(alternative, method, n_samples):
+    for name, value, known in (("alternative", alternative, ALTERNATIVES), ("method", method, METHODS)):
+        if value not in known:
+            raise ValueError(f"unknown {name} {value!r}; known: {', '.join(known)}.")
+    if int(n_samples) != n_samples or n_samples < 1:
+        raise ValueError(f"n_samples must be a whole number of at least 1; got {n_samples!r}.")

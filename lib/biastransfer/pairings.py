@@ -1,0 +1,75 @@
+"""Permutation null of a rank correlation: every pairing of two lists of ranks, counted and never listed."""
+
+from functools import lru_cache
+from math import factorial
+
+import numpy as np
+from scipy.stats import rankdata
+
+EXACT_ITEMS = 14  # pairings of up to 14 items are counted, of more they are sampled
+
+
+def spearman_permutation_p(x, y, *, n_samples=100_000, seed=0):
+    """Two-sided permutation p of Spearman's correlation, exact up to 14 items, with midranks for ties.
+
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        Paired values, finite.
+    n_samples : int
+        Random permutations, used beyond 14 items.
+    seed : int
+        Seed of those permutations.
+
+    Returns
+    -------
+    p : float
+        Share of the n! pairings with ``|r|`` at least as large as observed (ties count), or
+        ``(1 + hits) / (1 + n_samples)`` when sampled; never 0.
+    method : str
+        ``"exact"`` or ``"sampled"``.
+
+    Notes
+    -----
+    Twice a midrank is an integer, so the n! sums of rank products are counted: a table over the subsets of
+    partners holds how often each sum occurs. Two-sided means by size of r, which equals twice the smaller
+    side when there are no ties.
+
+    Examples
+    --------
+    >>> spearman_permutation_p([1, 2, 3, 4], [1, 2, 3, 4])
+    (0.08333333333333333, 'exact')
+    """
+    a, b = (np.rint(2 * rankdata(v)).astype(np.int64) for v in (x, y))
+    n, unit = len(a), int(np.gcd.reduce(a) * np.gcd.reduce(b))
+    a, b = a // np.gcd.reduce(a), b // np.gcd.reduce(b)  # without ties the doubling is undone: smaller tables
+    centre = n * (n + 1) ** 2  # Σ of doubled rank products where r = 0
+    observed = abs(unit * int(a @ b) - centre)
+    if n <= EXACT_ITEMS:
+        sums, counts = _pairing_sums(tuple(sorted(a.tolist())), tuple(sorted(b.tolist())))
+        return float(counts[np.abs(unit * sums - centre) >= observed].sum() / factorial(n)), "exact"
+    rng, hits, left = np.random.default_rng(seed), 0, n_samples
+    while left:
+        block = min(left, 10_000)
+        drawn = rng.permuted(np.broadcast_to(b, (block, n)), axis=1) @ a
+        hits += int((np.abs(unit * drawn - centre) >= observed).sum())
+        left -= block
+    return (1 + hits) / (1 + n_samples), "sampled"
+
+
+@lru_cache(maxsize=64)
+def _pairing_sums(a, b):
+    """Every value of Σ a[i]·b[π(i)] and the number of permutations π that give it."""
+    top = sum(x * y for x, y in zip(a, b)) + 1
+    layer = {0: np.ones(1, np.int64)}
+    for x in a:
+        following = {}
+        for used, counts in layer.items():
+            for j, y in enumerate(b):
+                if not used >> j & 1:
+                    target = following.setdefault(used | 1 << j, np.zeros(top, np.int64))
+                    target[x * y : x * y + len(counts)] += counts
+        layer = {used: np.trim_zeros(counts, "b") for used, counts in following.items()}
+    (counts,) = layer.values()
+    sums = np.flatnonzero(counts)
+    return sums, counts[sums]
