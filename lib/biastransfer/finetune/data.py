@@ -1,0 +1,172 @@
+"""Reading a finetuning target from COCO instances files: the generated scenes, COCO itself, LVIS."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from biastransfer.finetune.targets import Split, Target, make_target
+
+__all__ = ["Split", "Target", "load_target", "make_target"]
+
+
+class _Category(msgspec.Struct):
+    id: int
+    name: str
+
+
+class _Image(msgspec.Struct):
+    id: int
+    file_name: str
+    neg_category_ids: list[int] | None = None
+
+
+class _Annotation(msgspec.Struct):
+    image_id: int
+    category_id: int
+
+
+class _Instances(msgspec.Struct):
+    images: list[_Image]
+    annotations: list[_Annotation]
+    categories: list[_Category]
+
+
+def load_target(root, *, shares=(0.6, 0.2, 0.2), seed: int = 0) -> Target:
+    """Read a finetuning target in COCO's format from a folder.
+
+    Parameters
+    ----------
+    root : path
+        Holds ``annotations/instances_{train,val,test}.json`` (a year may follow, as in
+        ``instances_train2017.json``) and the pictures in ``images/``, ``images/<split>/``, ``<split>/`` or
+        beside them.
+    shares : tuple of three float
+        Train, val and test shares where the folder has a single ``instances.json``.
+    seed : int
+        Of the draws below; unused when all three files exist.
+
+    Returns
+    -------
+    Target
+        Classes in the order of their category ids, splits in the order of the picture ids.
+
+    Raises
+    ------
+    FileNotFoundError
+        No such folder, no instances file, or a listed picture that is not there (named).
+    ValueError
+        A file that is not COCO JSON, splits with different categories, or what `make_target` refuses.
+
+    Notes
+    -----
+    A class is present when any annotation of it exists, crowds included; all others are absent, as COCO
+    labels its 80 classes exhaustively. Pictures that follow LVIS (``neg_category_ids``) are known to lack
+    those classes only: all others are unknown (NaN) and masked. Without a test file, half of val (drawn by
+    seed) becomes test, so that the epoch is never chosen on the pictures that score it; with one
+    ``instances.json``, its pictures are drawn into the shares.
+    """
+    root = Path(root)
+    if not root.is_dir():
+        raise FileNotFoundError(f"the target's folder must exist; {str(root)!r} does not. Write or fetch it.")
+    found = {name: file for name in ("train", "val", "test") if (file := _annotations(root, name))}
+    whole = root / "annotations" / "instances.json"
+    if not found and whole.is_file():
+        names, parts, notes = _drawn(root, whole, shares, seed)
+    elif {"train", "val"} <= set(found):
+        read = {name: _read(root, name, file) for name, file in found.items()}
+        names = read["train"][0]
+        for name, (theirs, *_) in read.items():
+            if theirs != names:
+                raise ValueError(
+                    f"all splits must list the same categories; train has {len(names)} and {name} "
+                    f"{len(theirs)}, different: {sorted(set(names) ^ set(theirs))[:5]}. Use one release."
+                )
+        parts, notes = {name: part for name, (_, part) in read.items()}, []
+    else:
+        raise FileNotFoundError(
+            f"annotations/instances_train.json and instances_val.json (or one instances.json) must lie "
+            f"in {str(root)!r}; found {sorted(found) or 'neither'}. Write the target or give its folder."
+        )
+    if "test" not in parts:
+        (parts["val"], parts["test"]) = _cut(parts["val"], (0.5, 0.5), seed)
+        notes.append("no test file: half of val, drawn by seed, is the test split")
+    return make_target(names, parts["train"], parts["val"], parts["test"], notes=notes)
+
+
+def _annotations(root: Path, split: str) -> Path | None:
+    """Return instances_<split>.json, or the last instances_<split><year>.json."""
+    files = sorted((root / "annotations").glob(f"instances_{split}*.json"))
+    return next((file for file in files if file.stem == f"instances_{split}"), files[-1] if files else None)
+
+
+def _drawn(root: Path, whole: Path, shares, seed: int):
+    names, part = _read(root, "", whole)
+    train, val, test = _cut(part, shares, seed)
+    note = "one instances.json: pictures drawn by seed into {:.0%} train, {:.0%} val, {:.0%} test".format(
+        *shares
+    )
+    return names, {"train": train, "val": val, "test": test}, [note]
+
+
+def _cut(part, shares, seed: int) -> list:
+    """Draw a part's pictures into shares; each keeps the part's order."""
+    files, labels = part
+    order = np.random.default_rng([seed, len(files)]).permutation(len(files))
+    edges = np.round(np.cumsum(shares)[:-1] / np.sum(shares) * len(files)).astype(int)
+    return [([files[i] for i in sorted(chosen)], labels[sorted(chosen)]) for chosen in np.split(order, edges)]
+
+
+def _read(root: Path, split: str, file: Path):
+    """Return the class names and (files, labels) of one instances file."""
+    try:
+        content = msgspec.json.decode(file.read_bytes(), type=_Instances)
+    except msgspec.MsgspecError as error:
+        raise ValueError(
+            f"{str(file)!r} must be COCO instances JSON; {error}. Download or write it again."
+        ) from error
+    categories = sorted(content.categories, key=lambda c: c.id)
+    column = {category.id: k for k, category in enumerate(categories)}
+    images = sorted(content.images, key=lambda image: image.id)
+    row = {image.id: n for n, image in enumerate(images)}
+    labels = np.zeros((len(images), len(categories)), dtype=np.float32)
+    for n, image in enumerate(images):
+        if image.neg_category_ids is not None:
+            labels[n] = np.nan
+            labels[n, [column[c] for c in image.neg_category_ids]] = 0
+    for annotation in content.annotations:
+        if annotation.image_id not in row or annotation.category_id not in column:
+            raise ValueError(
+                f"{str(file)!r}: every annotation must name a listed picture and category; got picture "
+                f"{annotation.image_id}, category {annotation.category_id}. Is the file whole?"
+            )
+        labels[row[annotation.image_id], column[annotation.category_id]] = 1
+    folder = _folder(root, split, file, images)
+    return tuple(c.name for c in categories), ([str(folder / image.file_name) for image in images], labels)
+
+
+def _folder(root: Path, split: str, file: Path, images: list[_Image]) -> Path:
+    """Return the folder that holds all of a split's pictures, or raise naming the first missing one."""
+    year = file.stem.removeprefix("instances_")
+    folders = [
+        root / "images",
+        root / "images" / year,
+        root / "images" / split,
+        root / year,
+        root / split,
+        root,
+    ]
+    if not images:
+        return root / "images"
+    folder = next((f for f in folders if (f / images[0].file_name).is_file()), None)
+    if folder is None:
+        raise FileNotFoundError(
+            f"{images[0].file_name!r} of {file.name} must lie in images/, images/{year}/ or {year}/ of "
+            f"{str(root)!r}; it does not. Fetch or write the pictures."
+        )
+    for image in images:
+        if not (folder / image.file_name).is_file():
+            raise FileNotFoundError(
+                f"{image.file_name!r} of {file.name} must lie in {str(folder)!r}; it does not."
+            )
+    return folder

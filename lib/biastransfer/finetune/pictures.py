@@ -1,0 +1,116 @@
+"""The pictures of a split as 8-bit pixels: decoded once and kept where they fit, augmented by a seed."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from biastransfer.images import read_rgb
+from biastransfer.transforms import Transform
+
+KEEP_BYTES = 2 * 2**30  # of decoded pixels per split; 43,000 pictures at 128 px
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Picture files behind one transform; ``kept`` holds their pixels, or None where they would not fit."""
+
+    files: tuple[str, ...]
+    transform: Transform
+    kept: np.ndarray | None = None
+
+    def take(self, rows) -> np.ndarray:
+        """Return the pixels (n, size, size, 3) uint8 of some rows."""
+        return (
+            self.kept[rows]
+            if self.kept is not None
+            else _decode([self.files[i] for i in rows], self.transform)
+        )
+
+
+def open_pictures(files, transform: Transform, *, keep_bytes: int = KEEP_BYTES) -> Pictures:
+    """Decode a split's pictures and keep the pixels, or leave them on disk when they are too many.
+
+    Parameters
+    ----------
+    files : sequence of path
+    transform : Transform
+        Crop, size and interpolation; its normalisation comes later, in `to_batch`.
+    keep_bytes : int
+        Keep the pixels in memory up to this size.
+
+    Returns
+    -------
+    Pictures
+
+    Raises
+    ------
+    ImageReadError
+        A picture that cannot be read, named: training on fewer pictures than the labels say would go unseen.
+    """
+    files = tuple(map(str, files))
+    fits = len(files) * transform.size**2 * 3 <= keep_bytes
+    return Pictures(files, transform, _decode(files, transform) if fits else None)
+
+
+def _decode(files, transform: Transform) -> np.ndarray:
+    def one(file: str) -> np.ndarray:
+        return transform.bytes(read_rgb(file))
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return np.stack(list(pool.map(one, files)))
+
+
+def augment(pixels: np.ndarray, rng: np.random.Generator, *, flip: float, shift: int) -> np.ndarray:
+    """Mirror and move each picture at random.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (N, H, W, 3)
+    rng : Generator
+        Consumed by the same amount whatever the pictures are.
+    flip : float
+        Probability of a mirror image, 0..1.
+    shift : int
+        Largest move in pixels, each way and in both directions; the edges are reflected.
+
+    Returns
+    -------
+    ndarray of uint8, shape (N, H, W, 3)
+        A copy.
+
+    Examples
+    --------
+    >>> picture = np.arange(12, dtype=np.uint8).reshape(1, 2, 2, 3)
+    >>> augment(picture, np.random.default_rng(0), flip=1.0, shift=0)[0, 0, 0].tolist()
+    [3, 4, 5]
+    """
+    height, width = pixels.shape[1:3]
+    mirrored = rng.random(len(pixels)) < flip
+    moves = rng.integers(0, 2 * shift + 1, size=(len(pixels), 2))
+    padded = np.pad(pixels, ((0, 0), (shift, shift), (shift, shift), (0, 0)), mode="reflect")
+    out = np.empty_like(pixels)
+    for i, (down, right) in enumerate(moves):
+        window = padded[i, down : down + height, right : right + width]
+        out[i] = window[:, ::-1] if mirrored[i] else window
+    return out
+
+
+def to_batch(pixels: np.ndarray, transform: Transform, device: torch.device | str = "cpu") -> torch.Tensor:
+    """Turn 8-bit pixels into the network's input, in the memory order that convolutions run fastest in.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (N, H, W, 3)
+    transform : Transform
+        The backbone's own normalisation.
+    device : torch.device or str
+
+    Returns
+    -------
+    tensor of float32, shape (N, 3, H, W), channels last
+    """
+    batch = torch.from_numpy(np.ascontiguousarray(pixels)).to(device, non_blocking=True)
+    batch = transform.normalise(batch.permute(0, 3, 1, 2).to(torch.float32).div_(255))
+    return batch.contiguous(memory_format=torch.channels_last)

@@ -1,0 +1,106 @@
+"""The generated scenes as a target, and the smoke run's checkpoints, made where they are missing."""
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from biastransfer import paths
+from biastransfer.finetune.data import load_target
+from biastransfer.finetune.loop import finetune
+from biastransfer.finetune.recipes import RECIPES
+from biastransfer.finetune.resume import resume_file
+from biastransfer.finetune.tables import history_file
+from biastransfer.finetune.targets import Target
+
+SMOKE = "smoke"
+SCENES = "scenes"
+
+
+def target_folder(run: str, target: str) -> Path:
+    """Return the folder of a target's pictures: one for all runs, a small one of its own for ``smoke``."""
+    return paths.raw("targets", f"{target}-{run}" if (run, target) == (SMOKE, SCENES) else target)
+
+
+def prepare_target(run: str, target: str = SCENES, *, seed: int = 0) -> Target:
+    """Load a target by name, generating the scenes first where they are missing.
+
+    Parameters
+    ----------
+    run : str
+        ``smoke`` has fewer scenes: as many as its recipe uses.
+    target : str
+        ``scenes``, or the name of a folder in `target_folder` that `load_target` reads.
+    seed : int
+        Of the generated scenes.
+
+    Returns
+    -------
+    Target
+
+    Raises
+    ------
+    FileNotFoundError
+        A target other than ``scenes`` whose folder does not exist.
+    """
+    folder = target_folder(run, target)
+    if target == SCENES and not folder.is_dir():
+        recipe = RECIPES[SMOKE]
+        few = {"n_train": recipe.max_train, "n_val": recipe.max_val, "n_test": recipe.max_test}
+        _write_scenes(folder, seed=seed, **(few if run == SMOKE else {}))
+    return load_target(folder, seed=seed)
+
+
+def _write_scenes(folder: Path, **options) -> None:
+    """Write the scenes beside ``folder`` and move them there whole: several jobs may do so at once."""
+    from biastransfer.analysis_sets.scenes import write_target
+
+    partial = folder.with_name(f".{folder.name}.partial-{secrets.token_hex(4)}")
+    try:
+        write_target(partial, **options)
+        os.rename(partial, folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def ensure(run: str, names, target: str = SCENES, seeds=(0,)) -> list[Path]:
+    """Train the checkpoints that are missing in the smoke run; other runs train in notebook 02.
+
+    Parameters
+    ----------
+    run : str
+        Anything but ``smoke`` does nothing here.
+    names : sequence of str
+        Backbones.
+    target : str
+    seeds : sequence of int
+
+    Returns
+    -------
+    list of Path
+        The checkpoints that were trained now.
+
+    Examples
+    --------
+    >>> ensure("demo", ["squeezenet1_1"])
+    []
+    """
+    if run != SMOKE:
+        return []
+    missing = [(name, seed) for name in names for seed in seeds if not _trained(run, name, target, seed)]
+    if not missing:
+        return []
+    loaded = prepare_target(run, target)
+    return [
+        finetune(name, loaded, run=run, target_name=target, recipe=SMOKE, seed=seed).best
+        for name, seed in missing
+    ]
+
+
+def _trained(run: str, name: str, target: str, seed: int) -> bool:
+    keys = (run, name, target, seed)
+    whole = paths.checkpoint(*keys).is_file() and history_file(*keys).is_file()
+    return whole and not resume_file(*keys).is_file()
