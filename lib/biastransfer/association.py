@@ -7,10 +7,15 @@ from math import comb
 import numpy as np
 import pandas as pd
 
-from biastransfer import partitions
 from biastransfer.cosines import cosines, same_columns, unit_lengths
-from biastransfer.effect_intervals import effect_intervals, effect_of_scores
-from biastransfer.stats import benjamini_hochberg, benjamini_yekutieli, holm
+from biastransfer.stats import (
+    benjamini_hochberg,
+    benjamini_yekutieli,
+    effect_intervals,
+    effect_of_scores,
+    holm,
+    partitions,
+)
 
 ALTERNATIVES = ("greater", "less", "two-sided")
 METHODS = ("auto", "exact", "fourier", "sampled")
@@ -138,7 +143,9 @@ def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samp
     sum_eq6 = _sum_eq6(sets)
     if np.isnan(d):
         nan = float("nan")
-        return Association(nan, nan, "none", method, nan, total, nan, nan, _NO_SPREAD, nan, nan, nan, nan, sum_eq6)
+        return Association(
+            nan, nan, "none", method, nan, total, nan, nan, _NO_SPREAD, nan, nan, nan, nan, sum_eq6
+        )
     used, error, greater, less = _null(scores, n, method, n_samples, seed)
     p = {"greater": greater, "less": less, "two-sided": min(1.0, 2 * min(greater, less))}[alternative]
     to_a, to_b = (cosines(*_joined(sets), *sets[name]) for name in "AB")
@@ -213,10 +220,7 @@ def tabulate(
             result = association_test(*sets, alternative=alternative, method=method, seed=seed)
             counts = {f"n_{k.lower()}": len(z) for k, z in zip(names, sets)}
             rows.append({**keys, "set": set_name, **names, **counts, **vars(result)})
-    columns = (
-        "run backbone stage target seed set X Y A B effect_size low high p direction p_holm p_by p_bh p_greater "
-        "method error low_fixed high_fixed n_x n_y n_a n_b n_tests sum_eq6 reason"
-    ).split()
+    columns = ["run", "backbone", "stage", "target", "seed", "set", "X", "Y", "A", "B", "effect_size", "low", "high", "p", "direction", "p_holm", "p_by", "p_bh", "p_greater", "method", "error", "low_fixed", "high_fixed", "n_x", "n_y", "n_a", "n_b", "n_tests", "sum_eq6", "reason"]
     table = pd.DataFrame(rows).reindex(columns=columns)
     for column, adjust in {"p_holm": holm, "p_by": benjamini_yekutieli, "p_bh": benjamini_hochberg}.items():
         table[column] = adjust(table["p"])

@@ -33,7 +33,9 @@ def unit_lengths(z, name, pictures=None):
     if z.ndim != 2 and z.size:
         raise ValueError(f"{name} must be a 2-D array (pictures, dimensions); got shape {z.shape}.")
     if z.ndim != 2 or len(z) == 0 or z.shape[1] == 0:
-        raise ValueError(f"{name} must hold at least one picture; got shape {z.shape}. Check its folder or filter.")
+        raise ValueError(
+            f"{name} must hold at least one picture; got shape {z.shape}. Check its folder or filter."
+        )
     z = z.astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         square = np.einsum("ij,ij->i", z, z)

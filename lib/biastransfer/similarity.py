@@ -201,7 +201,7 @@ def tabulate(embedded, set_name, run, *, attributes=("man", "woman"), reference=
         keys = {"run": run, **{k: getattr(condition, k) for k in ("backbone", "stage", "target", "seed")}}
         intra, inter = items(vectors, attributes, reference)
         rows += [{**keys, "set": set_name, **row} for row in _rows(vectors, intra + inter)]
-    columns = "run backbone stage target seed set kind item value low high n reason".split()
+    columns = ["run", "backbone", "stage", "target", "seed", "set", "kind", "item", "value", "low", "high", "n", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -209,7 +209,9 @@ def _checked(vectors, items):
     names = list(dict.fromkeys(name for item in items for name in item.split("|")))
     for name in names:
         if name not in vectors:
-            raise ValueError(f"items may only name classes that have embeddings; {name!r} is not among {list(vectors)}.")
+            raise ValueError(
+                f"items may only name classes that have embeddings; {name!r} is not among {list(vectors)}."
+            )
     checked = {name: unit_lengths(vectors[name], f"class {name!r}") for name in names}
     if checked:
         same_columns({f"class {name!r}": z for name, (z, _) in checked.items()})
@@ -223,11 +225,15 @@ def _rows(vectors, items, intervals=True):
     for item in items:
         names = item.split("|")
         n = [len(checked[name][0]) for name in names]
-        value = _intra(sums[item] @ sums[item], n[0]) if len(n) == 1 else _inter(*(sums[k] for k in names), *n)
+        value = (
+            _intra(sums[item] @ sums[item], n[0]) if len(n) == 1 else _inter(*(sums[k] for k in names), *n)
+        )
         low = high = float("nan")
         if intervals:
             low, high = _interval(value, [checked[k] for k in names], [sums[k] for k in names])
-        reason = "" if min(n) > 3 - len(n) else f"an interval needs {4 - len(n)} pictures a class; got {min(n)}"
+        reason = (
+            "" if min(n) > 3 - len(n) else f"an interval needs {4 - len(n)} pictures a class; got {min(n)}"
+        )
         if np.isnan(value):
             reason = "one picture has no other to be compared with"
         yield {
@@ -243,7 +249,11 @@ def _rows(vectors, items, intervals=True):
 
 def _intra(square, n):
     """Similarity from ‖Σẑ‖² (one value, or one for every deleted picture)."""
-    return np.clip((square - n) / (n * (n - 1)), -1, 1) if n > 1 else np.full_like(square, np.nan, dtype=float)[()]
+    return (
+        np.clip((square - n) / (n * (n - 1)), -1, 1)
+        if n > 1
+        else np.full_like(square, np.nan, dtype=float)[()]
+    )
 
 
 def _inter(sum1, sum2, n1, n2):

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from biastransfer.pairings import spearman_permutation_p
 from biastransfer.similarity import items, similarities
-from biastransfer.stats import spearman, spearman_t_p
+from biastransfer.stats import spearman, spearman_permutation_p, spearman_t_p
 
 
 class ItemError(KeyError, ValueError):
@@ -108,11 +107,15 @@ def _stage(values, name):
     if isinstance(values, pd.Series):
         if not values.index.is_unique:
             twice = values.index[values.index.duplicated()][0]
-            raise ItemError(f"every item must stand once; {twice!r} stands twice in {name!r}. Average or drop one.")
+            raise ItemError(
+                f"every item must stand once; {twice!r} stands twice in {name!r}. Average or drop one."
+            )
         return dict(values.items())
     if isinstance(values, Mapping):
         return dict(values)
-    raise TypeError(f"{name} must be a mapping or Series from item to similarity; got {type(values).__name__}.")
+    raise TypeError(
+        f"{name} must be a mapping or Series from item to similarity; got {type(values).__name__}."
+    )
 
 
 def _undefined(names, x, y):
@@ -141,10 +144,19 @@ def tabulate(embedded, set_name, run, *, resamples=10_000, seed=0):
         if condition.stage != "finetuned":
             continue
         if condition.backbone not in pretrained:
-            raise ValueError(f"a transfer score needs the pretrained {condition.backbone!r}; it is not among the embedded.")
+            raise ValueError(
+                f"a transfer score needs the pretrained {condition.backbone!r}; it is not among the embedded."
+            )
         for kind, listed in zip(("intra", "inter"), items(after)):
-            score = bias_transfer(pretrained[condition.backbone], after, listed, resamples=resamples, seed=seed)
-            keys = {"run": run, "backbone": condition.backbone, "target": condition.target, "seed": condition.seed}
+            score = bias_transfer(
+                pretrained[condition.backbone], after, listed, resamples=resamples, seed=seed
+            )
+            keys = {
+                "run": run,
+                "backbone": condition.backbone,
+                "target": condition.target,
+                "seed": condition.seed,
+            }
             rows.append({**keys, "set": set_name, "kind": kind, **vars(score)})
-    columns = "run backbone target seed set kind r p p_exact low high ceiling n reason".split()
+    columns = ["run", "backbone", "target", "seed", "set", "kind", "r", "p", "p_exact", "low", "high", "ceiling", "n", "reason"]
     return pd.DataFrame(rows).reindex(columns=columns)

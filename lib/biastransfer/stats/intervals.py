@@ -1,8 +1,36 @@
-"""Intervals of the association effect size by deleting pictures, from cosines alone."""
+"""Intervals by deleting pictures, one at a time."""
 
 import numpy as np
+from scipy import stats
 
-from biastransfer.stats import jackknife_t
+
+def jackknife_t(estimate, *deleted, level=0.95):
+    """Interval by deleting one picture at a time, Student's t with Welch's degrees of freedom.
+
+    Parameters
+    ----------
+    estimate : float
+        The statistic on all pictures.
+    *deleted : array_like, shape (n_g,)
+        For every independent set of pictures, the statistic without each of its pictures in turn.
+    level : float
+        Coverage aimed at.
+
+    Returns
+    -------
+    low, high : float
+        Bounds; NaN when a set has fewer than two pictures or a value is undefined.
+    """
+    deleted = [np.asarray(d, float) for d in deleted]
+    if any(len(d) < 2 or not np.isfinite(d).all() for d in deleted):
+        return float("nan"), float("nan")
+    parts = np.array([(len(d) - 1) / len(d) * ((d - d.mean()) ** 2).sum() for d in deleted])
+    variance = parts.sum()
+    if variance == 0:
+        return float(estimate), float(estimate)
+    freedom = variance**2 / sum(v**2 / (len(d) - 1) for v, d in zip(parts, deleted))
+    half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
+    return float(estimate - half), float(estimate + half)
 
 
 def effect_intervals(scores, n, to_a, to_b):

@@ -40,7 +40,9 @@ def exact(scores, n):
     Meet in the middle: the subset sums of either half, sorted within each size, are matched by bisection.
     Two tables of 2^(N/2) sums replace the list of C(N, n) partitions.
     """
-    if 2 * n > len(scores):  # the smaller set needs the smaller tables, and its sum falls where the other's rises
+    if 2 * n > len(
+        scores
+    ):  # the smaller set needs the smaller tables, and its sum falls where the other's rises
         return exact(scores[::-1], len(scores) - n)[::-1]
     observed, width = scores[:n].sum(), tie_width(scores)
     half = len(scores) // 2

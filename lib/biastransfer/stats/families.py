@@ -1,7 +1,6 @@
-"""Statistics that know nothing of networks: families of tests, rank correlation, intervals by deleting pictures."""
+"""Families of tests: p-values adjusted for how many there are."""
 
 import numpy as np
-from scipy import stats as scipy_stats
 
 
 def holm(p):
@@ -122,65 +121,3 @@ def max_t(observed, permuted):
         hits = len(largest) - np.searchsorted(largest, observed[valid] - slack, side="left")
         adjusted[valid] = (1 + hits) / (1 + len(largest))
     return adjusted
-
-
-def spearman(x, y):
-    """Spearman's rank correlation along the last axis, ties by average rank.
-
-    Parameters
-    ----------
-    x, y : array_like, shape (..., n)
-        Paired values.
-
-    Returns
-    -------
-    float or numpy.ndarray, shape (...)
-        Correlation in [-1, 1]; NaN where a row is constant, holds a NaN, or has fewer than two values.
-    """
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    if x.shape[-1] < 2:
-        return np.full(x.shape[:-1], np.nan)[()]
-    a, b = (scipy_stats.rankdata(v, axis=-1) - (v.shape[-1] + 1) / 2 for v in (x, y))
-    scale = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        r = np.clip((a * b).sum(-1) / scale, -1, 1)
-    bad = (scale == 0) | ~np.isfinite(x).all(-1) | ~np.isfinite(y).all(-1)
-    return np.where(bad, np.nan, r)[()]
-
-
-def spearman_t_p(r, n):
-    """Two-sided p of a Spearman correlation by Student's t with n − 2 degrees of freedom, as papers print it."""
-    if not np.isfinite(r) or n < 3:
-        return float("nan")
-    with np.errstate(divide="ignore"):
-        t = r * np.sqrt((n - 2) / np.float64((1 + r) * (1 - r)))
-    return float(2 * scipy_stats.t.sf(abs(t), n - 2))
-
-
-def jackknife_t(estimate, *deleted, level=0.95):
-    """Interval by deleting one picture at a time, Student's t with Welch's degrees of freedom.
-
-    Parameters
-    ----------
-    estimate : float
-        The statistic on all pictures.
-    *deleted : array_like, shape (n_g,)
-        For every independent set of pictures, the statistic without each of its pictures in turn.
-    level : float
-        Coverage aimed at.
-
-    Returns
-    -------
-    low, high : float
-        Bounds; NaN when a set has fewer than two pictures or a value is undefined.
-    """
-    deleted = [np.asarray(d, float) for d in deleted]
-    if any(len(d) < 2 or not np.isfinite(d).all() for d in deleted):
-        return float("nan"), float("nan")
-    parts = np.array([(len(d) - 1) / len(d) * ((d - d.mean()) ** 2).sum() for d in deleted])
-    variance = parts.sum()
-    if variance == 0:
-        return float(estimate), float(estimate)
-    freedom = variance**2 / sum(v**2 / (len(d) - 1) for v, d in zip(parts, deleted))
-    half = scipy_stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
-    return float(estimate - half), float(estimate + half)

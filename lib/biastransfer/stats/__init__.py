@@ -1,0 +1,18 @@
+"""Statistics that know nothing of networks: families, rank correlation, intervals, permutation nulls."""
+
+from biastransfer.stats.families import benjamini_hochberg, benjamini_yekutieli, holm, max_t
+from biastransfer.stats.intervals import effect_intervals, effect_of_scores, jackknife_t
+from biastransfer.stats.ranks import spearman, spearman_permutation_p, spearman_t_p
+
+__all__ = [
+    "benjamini_hochberg",
+    "benjamini_yekutieli",
+    "effect_intervals",
+    "effect_of_scores",
+    "holm",
+    "jackknife_t",
+    "max_t",
+    "spearman",
+    "spearman_permutation_p",
+    "spearman_t_p",
+]
