@@ -9,7 +9,7 @@ import pandas as pd
 from .captions import caption_gender
 from .choosing import assign, check_choice, choose, missing_files
 from .coco_files import read_captions, read_instances
-from .manifest import OBJECTS, AnalysisSet, assemble, described
+from .manifest import OBJECTS, AnalysisSet, assemble, decisions, described
 from .picture_files import below
 
 SET_OBJECTS = (*OBJECTS["coco"], "stop sign")
@@ -27,6 +27,7 @@ def load(
     seed: int = 0,
     min_captions: int = 1,
     min_area: float = 0.02,
+    confounder_area: float | None = None,
     crowd: str = "exclude",
     random: str = "unused",
     n_random: int | None = None,
@@ -49,8 +50,10 @@ def load(
     min_captions : int
         Captions that must name a gender (`captions.caption_gender`).
     min_area : float
-        Share of the picture, in [0, 1), that the object's largest box must cover; another object that
-        covers as much confounds the picture.
+        Share of the picture, from 0 to 1, that the largest box of the object and of the person must cover.
+    confounder_area : float, optional
+        Share from which the box of any other category confounds the picture; otherwise ``min_area``. With 1
+        nearly nothing does.
     crowd : {"exclude", "count", "ignore"}
         Crowd boxes: leave such pictures out where the crowd is of people or one of the set's objects;
         count them as ordinary boxes; or ignore them.
@@ -75,7 +78,8 @@ def load(
     name one gender. COCO says nothing about anybody's gender: what is read is how five annotators
     described the people, perceived gender.
     """
-    _check(min_area, crowd)
+    confounder_area = min_area if confounder_area is None else confounder_area
+    _check(crowd, min_area=min_area, confounder_area=confounder_area)
     wanted = check_choice("coco", classes, cap, random, n_random)
     pictures, boxes = read_instances(_annotation_files(root, instances, "instances"))
     said = read_captions(_annotation_files(root, captions, "captions"))
@@ -83,30 +87,24 @@ def load(
     pictures["id"] = [f"{one:012d}" for one in pictures["id"]]
     pictures["file"] = _files(pictures["file_name"], root, images)
     gender = [caption_gender(said.get(one, []), min_captions) for one in pictures["id_number"]]
-    facts = describe(pictures, boxes, gender, min_area=min_area, crowd=crowd)
-    facts = facts.drop_duplicates("id")  # a picture listed in two annotation files
-    present, gone = missing_files(assign(facts))
+    facts = describe(pictures, boxes, gender, min_area, confounder_area, crowd)
+    again = facts.duplicated("id")
+    repeated = decisions(facts.loc[again, "id"], "listed twice", "the first annotation file's entry is taken")
+    present, gone = missing_files(assign(facts[~again]))
     chosen, made = choose(
         present, "coco", classes=classes, cap=cap, seed=seed, random=random, n_random=n_random
     )
-    options = {
-        "min_area": min_area,
-        "min_captions": min_captions,
-        "crowd": crowd,
-        "random": random,
-        "cap": cap,
-    }
-    return assemble(
-        name, wanted, chosen.assign(source=source), [gone, *made], [f"Curated with {described(options)}."]
-    )
+    options = {"min_area": min_area, "confounder_area": confounder_area, "min_captions": min_captions}
+    notes = [f"Curated with {described(options | {'crowd': crowd, 'random': random, 'cap': cap})}."]
+    return assemble(name, wanted, chosen.assign(source=source), [repeated, gone, *made], notes)
 
 
 def describe(
     pictures: pd.DataFrame,
     boxes: pd.DataFrame,
     gender: Sequence[str | None],
-    *,
     min_area: float,
+    confounder_area: float,
     crowd: str,
 ) -> pd.DataFrame:
     """Say about each picture which object and which person it shows, as `choosing.assign` takes it.
@@ -117,7 +115,7 @@ def describe(
         From `coco_files.read_instances`.
     gender : sequence
         What the captions of each picture name.
-    min_area, crowd
+    min_area, confounder_area, crowd
         As in `load`.
 
     Returns
@@ -138,14 +136,15 @@ def describe(
     number = things.size().reindex(range(len(pictures)), fill_value=0).to_numpy()
     only = things.first().reindex(range(len(pictures)), fill_value="").to_numpy()
     small = _any(pictures, share[share["object"] & (share["share"] < min_area)])
-    other = _any(pictures, large[~large["object"] & (large["category"] != "person")])
+    foreign = ~share["object"] & (share["category"] != "person")
+    other = _any(pictures, share[foreign & (share["share"] >= confounder_area)])
     anyone = _any(pictures, share[share["category"] == "person"])
     clear = _any(pictures, large[large["category"] == "person"])
     said = pd.Series(list(gender), dtype=object).fillna("unknown").to_numpy()
     named = (number > 0) | anyone  # pictures of nothing of ours are no class's problem
     rules = [
         (crowded, "a crowd box of people or of one of the set's objects"),
-        (other & named, "another object above the minimum area"),
+        (other & named, "another object that is large"),
         (small & (number <= 1), "one of the set's objects below the minimum area"),
         (anyone & ~clear, "a person below the minimum area"),
         (~anyone & (said != "unknown"), "captions name a person without a box"),
@@ -190,8 +189,9 @@ def _files(names: Sequence[str], root: Path, images: Path | str | None) -> list[
     return [table.get(Path(name).name) for name in names]
 
 
-def _check(min_area: float, crowd: str) -> None:
-    if isinstance(min_area, bool) or not isinstance(min_area, int | float) or not 0 <= min_area < 1:
-        raise ValueError(f"min_area must be a share of the picture from 0 to below 1; got {min_area!r}.")
+def _check(crowd: str, **shares: float) -> None:
+    for label, value in shares.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise ValueError(f"{label} must be a share of the picture from 0 to 1; got {value!r}.")
     if crowd not in CROWDS:
         raise ValueError(f"crowd must be one of {', '.join(CROWDS)}; got {crowd!r}.")

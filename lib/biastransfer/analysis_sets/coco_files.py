@@ -91,7 +91,7 @@ def read_instances(files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def read_captions(files: Sequence[Path]) -> dict[int, list[str]]:
-    """Return {picture id: captions} from ``captions_*.json`` files.
+    """Return {picture id: captions}; of a picture in several ``captions_*.json`` files, the first file's.
 
     Raises
     ------
@@ -100,10 +100,10 @@ def read_captions(files: Sequence[Path]) -> dict[int, list[str]]:
     """
     table: dict[int, list[str]] = {}
     for file in files:
-        for one in _decode(
-            file, _Captions, "COCO captions JSON (annotations with image_id, caption)"
-        ).annotations:
-            table.setdefault(one.image_id, []).append(one.caption)
+        own: dict[int, list[str]] = {}
+        for one in _decode(file, _Captions, "COCO captions JSON (image_id, caption)").annotations:
+            own.setdefault(one.image_id, []).append(one.caption)
+        table = own | table  # not joined: one picture's captions twice would count twice
     return table
 
 

@@ -50,7 +50,7 @@ def load(
     classes, cap, seed, random, n_random
         See `choosing.choose`.
     min_area : float
-        Share of the picture, in [0, 1), that the largest box of the object and of the person must cover.
+        Share of the picture, from 0 to 1, that the largest box of the object and of the person must cover.
     allow : sequence of {"group_of", "depiction", "inside"}
         Flagged boxes to take as ordinary ones. Without it a picture is left out, and counted, when a box
         of one of the set's objects or of a person has the flag.
@@ -207,8 +207,8 @@ def _expansion(files: Files) -> list[str]:
 
 
 def _check(min_area: float, allow: Sequence[str]) -> None:
-    if isinstance(min_area, bool) or not isinstance(min_area, int | float) or not 0 <= min_area < 1:
-        raise ValueError(f"min_area must be a share of the picture from 0 to below 1; got {min_area!r}.")
+    if isinstance(min_area, bool) or not isinstance(min_area, int | float) or not 0 <= min_area <= 1:
+        raise ValueError(f"min_area must be a share of the picture from 0 to 1; got {min_area!r}.")
     unknown = [one for one in allow if one not in FLAGS] if not isinstance(allow, str) else [allow]
     if unknown:
         raise ValueError(f"allow must hold only {', '.join(FLAGS)}; got {', '.join(map(repr, unknown))}.")

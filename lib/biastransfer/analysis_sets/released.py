@@ -150,7 +150,8 @@ def _open_images_pictures(
         files = [file for file in sorted(place.iterdir()) if file.is_file()] if place.is_dir() else []
         files = [file for file in files if picture_files.is_picture(file.name.replace("\n", ""))]
         table = {file.stem.strip(): file for file in files}
-        newline = [key for key, file in table.items() if _stem(file, folder, changed).endswith("\n")]
+        stems = [_stem(file, folder, changed) for file in table.values()]
+        newline = [stem for stem in stems if stem.endswith("\n")]
         made.append(decisions(newline, "name ends in a newline", "id taken without it", one))
         names = listed.loc[listed["class"] == one, "id"].tolist()
         unlisted = sorted(set(table) - set(names))

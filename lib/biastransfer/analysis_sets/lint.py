@@ -1,0 +1,195 @@
+"""What is wrong, or worth knowing, about an analysis set before anything is measured on it."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from .. import paths
+from ..images import ImageReadError, read_rgb
+from .likeness import near_pairs, sketch
+from .manifest import AnalysisSet
+
+COLUMNS = ["check", "severity", "class", "n", "share", "ids", "what"]
+_SMALL = 10  # pictures: below this an interval over pictures says next to nothing
+_IMBALANCE = 5.0  # largest class over smallest
+_PROBLEMS = {"missing file", "empty file", "unreadable"}
+_FLAGS = {
+    "a group-of box": "group-of share",
+    "a depiction (drawing, statue, toy)": "depiction share",
+    "a view from inside": "inside share",
+}
+
+
+def lint(
+    analysis_set: AnalysisSet,
+    *,
+    training: AnalysisSet | Iterable[Path | str] | None = None,
+    near: bool = True,
+) -> pd.DataFrame:
+    """Check an analysis set.
+
+    Parameters
+    ----------
+    analysis_set : AnalysisSet
+        What to check.
+    training : AnalysisSet or iterable of path-like, optional
+        Pictures that a model is trained on, none of which should be in the set.
+    near : bool
+        Also decode every picture: near-duplicates, and damage that headers do not show.
+
+    Returns
+    -------
+    DataFrame
+        One row a finding: check, severity ("error" distorts numbers, "warning" may, "note" is for
+        information), class, n (pictures), share (of the class, 0…1, NaN where it has no meaning), ids
+        (joined by ";"), what (a sentence). A check without a finding has no row.
+
+    Notes
+    -----
+    Two pictures are near-duplicates when their 64-bit gradient hashes differ in at most 6 bits and their
+    16 × 16 colour thumbnails by at most 12 of 255 (root mean square): re-encoded, resized or slightly
+    retouched copies, not two pictures of one kind.
+    """
+    items = analysis_set.items
+    rows = [*_file_rows(analysis_set), *_hash_rows(items), *_size_rows(items), *_licence_rows(items)]
+    rows += _flag_rows(analysis_set.report)
+    trained = _training(training)
+    copies = items[items["sha256"].isin({paths.sha256(file) for file in trained})]
+    rows += _by_class(copies, "in the training split", "error", "the same file is in the training pictures")
+    if near:
+        sketches, damaged = _sketches(items.drop_duplicates("file"))
+        rows += _by_class(damaged, "unreadable", "error", "the file does not decode")
+        rows += _near_rows(items, sketches)
+        rows += _near_training(items, sketches, trained, set(copies["id"]))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _row(check, severity, name, n, share, ids, what) -> tuple:
+    return (check, severity, name, int(n), float(share), ";".join(map(str, ids)), what)
+
+
+def _by_class(found: pd.DataFrame, check: str, severity: str, what: str) -> list[tuple]:
+    """Return one row a class for pictures that a check found."""
+    return [
+        _row(check, severity, name, len(part), float("nan"), part["id"], what)
+        for name, part in found.groupby("class", sort=False)
+    ]
+
+
+def _file_rows(analysis_set: AnalysisSet) -> list[tuple]:
+    """Return the files that the set lost when it was loaded, from its report."""
+    report = analysis_set.report
+    counts = analysis_set.counts
+    return [
+        _row(
+            one.decision, "warning", name, one.n, one.n / (one.n + counts.get(name, 0)), [one.ids], one.reason
+        )
+        for one, name in zip(report.itertuples(), report["class"])
+        if one.decision in _PROBLEMS
+    ]
+
+
+def _hash_rows(items: pd.DataFrame) -> list[tuple]:
+    """Return pictures whose very bytes stand twice: in two classes, or twice in one."""
+    rows = []
+    for _, part in items[items.duplicated("sha256", keep=False)].groupby("sha256"):
+        names = list(dict.fromkeys(part["class"]))
+        ids = dict.fromkeys(part["id"])
+        if len(names) > 1:
+            what = "the same file stands in each of these classes"
+            rows.append(
+                _row("in two classes", "error", " | ".join(names), len(part), float("nan"), ids, what)
+            )
+        if len(part) > len(names):
+            what = "the same file stands more than once in a class"
+            rows.append(_row("twice", "error", " | ".join(names), len(part), float("nan"), part["id"], what))
+    return sorted(rows, key=lambda row: (row[0], row[2], row[5]))
+
+
+def _size_rows(items: pd.DataFrame) -> list[tuple]:
+    counts = items["class"].value_counts()
+    rows = [
+        _row("small class", "warning", name, n, float("nan"), [], f"fewer than {_SMALL} pictures")
+        for name, n in counts.reindex(dict.fromkeys(items["class"])).items()
+        if n < _SMALL
+    ]
+    if len(counts) and counts.max() / counts.min() >= _IMBALANCE:
+        least, most = counts.idxmin(), counts.idxmax()
+        what = f"{most} has {counts.max() / counts.min():.1f} times as many pictures as {least}"
+        rows.append(
+            _row("size imbalance", "warning", f"{least} | {most}", counts.min(), float("nan"), [], what)
+        )
+    return rows
+
+
+def _licence_rows(items: pd.DataFrame) -> list[tuple]:
+    bare = items[items["licence"].isna() | (items["licence"].astype(str).str.strip() == "")]
+    sizes = items["class"].value_counts()
+    return [
+        _row("licence gap", "note", name, len(part), len(part) / sizes[name], [], "no licence is stated")
+        for name, part in bare.groupby("class", sort=False)
+    ]
+
+
+def _flag_rows(report: pd.DataFrame) -> list[tuple]:
+    """Return how many pictures curation left out for group-of, depiction and inside boxes."""
+    looked_at = report.loc[report["decision"].isin(["kept", "excluded", *_PROBLEMS]), "n"].sum()
+    return [
+        _row(
+            _FLAGS[one.reason], "note", "", one.n, one.n / looked_at, [], "left out of the pictures looked at"
+        )
+        for one in report.itertuples()
+        if one.reason in _FLAGS
+    ]
+
+
+def _sketches(items: pd.DataFrame) -> tuple[dict[str, tuple], pd.DataFrame]:
+    """Return {file: sketch} and the items whose files do not decode."""
+    found, broken = {}, []
+    for file in items["file"]:
+        try:
+            found[file] = sketch(read_rgb(file))
+        except ImageReadError:
+            broken.append(file)
+    return found, items[items["file"].isin(broken)]
+
+
+def _near_rows(items: pd.DataFrame, sketches: dict[str, tuple]) -> list[tuple]:
+    """Return pairs of different files that look alike."""
+    usable = items[items["file"].isin(list(sketches))].reset_index(drop=True)
+    drawn = [sketches[file] for file in usable["file"]]
+    names, ids, hashes = (usable[column].tolist() for column in ("class", "id", "sha256"))
+    rows = []
+    for one, other in near_pairs(drawn):
+        if hashes[one] == hashes[other]:  # the same bytes: said already
+            continue
+        across = names[one] != names[other]
+        check = "near-duplicate in two classes" if across else "near-duplicate"
+        name = f"{names[one]} | {names[other]}" if across else names[one]
+        rows.append(
+            _row(check, "warning", name, 2, float("nan"), [ids[one], ids[other]], "the two look alike")
+        )
+    return rows
+
+
+def _near_training(
+    items: pd.DataFrame, sketches: dict[str, tuple], trained: Sequence[Path], known: set[str]
+) -> list[tuple]:
+    """Return pictures of the set that look like a training picture of other bytes."""
+    if not trained:
+        return []
+    others = list(_sketches(pd.DataFrame({"file": [str(file) for file in trained]}))[0].values())
+    usable = items[items["file"].isin(list(sketches)) & ~items["id"].isin(known)].reset_index(drop=True)
+    drawn = [sketches[file] for file in usable["file"]]
+    close = sorted({one for one, _ in near_pairs(drawn, others)})
+    what = "a training picture looks alike"
+    return _by_class(usable.iloc[close], "near-duplicate in the training split", "warning", what)
+
+
+def _training(training: AnalysisSet | Iterable[Path | str] | None) -> list[Path]:
+    if training is None:
+        return []
+    return [
+        Path(file) for file in (training.items["file"] if isinstance(training, AnalysisSet) else training)
+    ]
