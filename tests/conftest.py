@@ -1,5 +1,3 @@
-"""Fixtures for all tests."""
-
 import os
 from pathlib import Path
 
@@ -8,9 +6,9 @@ import pytest
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Folder of real inputs outside the repository; a test that needs it is skipped where it is not."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("BIASTRANSFER_SHARED", beside))
+    """Folder of real inputs for checks; tests that need it are skipped where it is not there."""
+    chosen = os.environ.get("BIASTRANSFER_SHARED")
+    folder = Path(chosen) if chosen else Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip(f"real pictures are not here ({folder}); set BIASTRANSFER_SHARED to run this test")
-    return folder
+        pytest.skip(f"real inputs are not there: {folder} (set BIASTRANSFER_SHARED)")
+    return folder.resolve()
