@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 from IPython.display import HTML
@@ -70,6 +70,53 @@ def table(
     body = body.replace(">", f">\n  {title}", 1)
     region = f'role="region" tabindex="0" aria-label="{html.escape(caption, quote=True)}"'
     return HTML(f'<div class="table-scroll" {region} style="overflow-x:auto">{body}</div>{_link(shown, csv)}')
+
+
+def side_by_side(
+    frame: pd.DataFrame, rows: Sequence[str], columns: Sequence[str], values: Sequence[str]
+) -> pd.DataFrame:
+    """Put networks, kinds or sets beside each other: a group of columns each, a row for what they share.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Tidy. With stage and seed in it, ``network`` may be a column: "pretrained" or "finetuned, seed 0";
+        where it has low and high, ``95 % interval``.
+    rows, columns : sequence of str
+        Columns of `frame` whose values make the rows and the groups, in the order in which they occur.
+    values : sequence of str
+        What each group shows; with one value the groups have no third heading.
+
+    Returns
+    -------
+    DataFrame
+        Columns in levels, for `table`; a combination that `frame` lacks is missing.
+
+    Examples
+    --------
+    >>> tidy = pd.DataFrame({"item": ["a", "a"], "kind": ["x", "y"], "r": [1, 2]})
+    >>> side_by_side(tidy, ["item"], ["kind"], ["r"]).to_numpy().tolist()
+    [['a', 1, 2]]
+    """
+    if {"stage", "seed"} <= set(frame):
+        before = frame["stage"].eq("pretrained")
+        frame = frame.assign(
+            network=("finetuned, seed " + frame["seed"].astype(str)).mask(before, "pretrained")
+        )
+    if {"low", "high"} <= set(frame):
+        spans = zip(frame["low"], frame["high"])
+        frame = frame.assign(
+            **{"95 % interval": [NONE if pd.isna(a) else f"{a:.2f} to {b:.2f}" for a, b in spans]}
+        )
+    groups = frame.groupby(list(columns), sort=False)
+    parts = {
+        key if len(key) > 1 else key[0]: part.set_index(list(rows))[list(values)] for key, part in groups
+    }
+    wide = pd.concat(parts, axis=1, sort=False)
+    if len(values) == 1:
+        wide.columns = wide.columns.droplevel(-1)
+    named = {"col_level": wide.columns.nlevels - 1} if wide.columns.nlevels > 1 else {}
+    return wide.rename_axis(columns=[None] * wide.columns.nlevels).reset_index(**named)
 
 
 def origin(run: str, page: str, committed: bool) -> str:

@@ -78,36 +78,33 @@ def associations(frame: pd.DataFrame, *, level: float = 0.05, p: str = "p_holm")
 
 
 def transfer_scores(frame: pd.DataFrame) -> Figure:
-    """Draw bias transfer scores with intervals: a column a kind, a row a backbone, a point a seed.
+    """Draw bias transfer scores with intervals: a row of panels a set, a column a kind, a point a seed.
 
     Parameters
     ----------
     frame : DataFrame
-        Columns backbone, seed (a number, or "mean" for the score of seed means), kind, r, low, high, ceiling.
+        Columns set, backbone, seed (a number or "mean", of seed means), kind, r, low, high, ceiling.
 
     Returns
     -------
     Figure
         1: the order of the similarities is unchanged; 0 (dotted): unrelated. A grey bar marks ``ceiling``.
     """
-    kinds, backbones = list(frame["kind"].unique()), list(frame["backbone"].unique())
-    size = (WIDTH, 0.62 * len(backbones) + 1.1)
-    figure, axes = plt.subplots(1, len(kinds), figsize=size, squeeze=False, sharex=True, sharey=True)
-    for ax, kind in zip(axes.flat, kinds, strict=True):
-        for y, backbone in enumerate(backbones):
-            part = frame[(frame["kind"] == kind) & (frame["backbone"] == backbone)]
-            for step, row in enumerate(part.itertuples()):
-                at = y + 0.22 * (step - (len(part) - 1) / 2)
-                mean = str(row.seed) == "mean"
-                colour = INK if mean else STAGES["finetuned"]["color"]
-                _interval(ax, row.low, row.high, at, colour)
-                ax.plot(row.r, at, "s" if mean else "D", color=colour, markersize=6)
-                ax.plot([row.ceiling] * 2, [at - 0.09, at + 0.09], color=NULL, linewidth=2.5, zorder=1)
-        ax.axvline(0, color=INK, linewidth=0.8, linestyle=":", zorder=0)
-        ax.set(title=f"{kind}-class", xlabel="bias transfer score r", xlim=(-1.08, 1.08))
-        ax.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−.5", "0", ".5", "1"])
-        ax.set_yticks(range(len(backbones)), backbones)
-        ax.set_ylim(len(backbones) - 0.4, -0.6)
+    sets, kinds, backbones = (list(frame[column].unique()) for column in ("set", "kind", "backbone"))
+    size = (WIDTH, (0.28 * len(frame) / len(sets) / len(kinds) + 0.95) * len(sets) + 0.5)
+    figure, axes = plt.subplots(len(sets), len(kinds), figsize=size, squeeze=False, sharex=True, sharey=True)
+    for row, name in zip(axes, sets, strict=True):
+        for ax, kind in zip(row, kinds, strict=True):
+            for y, backbone in enumerate(backbones):
+                chosen = (frame["set"] == name) & (frame["kind"] == kind) & (frame["backbone"] == backbone)
+                _scores(ax, frame[chosen], y)
+            ax.axvline(0, color=INK, linewidth=0.8, linestyle=":", zorder=0)
+            ax.set(title=f"{name if ax is row[0] else ''}\n{kind}-class", xlim=(-1.08, 1.08))
+            ax.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−.5", "0", ".5", "1"])
+            ax.set_yticks(range(len(backbones)), backbones)
+            ax.set_ylim(len(backbones) - 0.4, -0.6)
+    for ax in axes[-1]:
+        ax.set_xlabel("bias transfer score r")
     handles = [
         Line2D([], [], color=STAGES["finetuned"]["color"], marker="D", label="one seed"),
         Line2D([], [], color=INK, marker="s", label="mean over seeds"),
@@ -115,9 +112,20 @@ def transfer_scores(frame: pd.DataFrame) -> Figure:
             [], [], color=NULL, marker="|", markeredgewidth=2.5, markersize=9, linestyle="", label="ceiling"
         ),
     ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=3, handlelength=1.6)
+    figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1.6)
     plt.close(figure)
     return figure
+
+
+def _scores(ax: Axes, part: pd.DataFrame, y: float) -> None:
+    """Draw one backbone's scores below each other: the seeds, then the score of their mean."""
+    for step, row in enumerate(part.itertuples()):
+        at = y + 0.22 * (step - (len(part) - 1) / 2)
+        mean = str(row.seed) == "mean"
+        colour = INK if mean else STAGES["finetuned"]["color"]
+        _interval(ax, row.low, row.high, at, colour)
+        ax.plot(row.r, at, "s" if mean else "D", color=colour, markersize=6)
+        ax.plot([row.ceiling] * 2, [at - 0.09, at + 0.09], color=NULL, linewidth=2.5, zorder=1)
 
 
 def finetuning_curves(history: pd.DataFrame, chance: Mapping[str, float] | None = None) -> Figure:

@@ -1,0 +1,165 @@
+"""Figures show the numbers of the frame, each where and as the style says."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from biastransfer import plots
+from biastransfer.plots import style
+
+NAN = float("nan")
+
+
+def similarity_rows(backbone="lite0", seeds=(0, 1)):
+    rows = []
+    for kind, items in {"intra": ["man", "car"], "inter": ["car+woman|car", "car|random"]}.items():
+        for number, item in enumerate(items):
+            rows.append((backbone, "pretrained", 0, kind, item, 0.5 + 0.1 * number, 0.4, 0.7))
+            rows += [(backbone, "finetuned", s, kind, item, 0.2 + 0.1 * s, NAN, NAN) for s in seeds]
+    columns = ["backbone", "stage", "seed", "kind", "item", "value", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def association_rows():
+    columns = ["backbone", "stage", "seed", "X", "Y", "A", "B", "effect_size", "low", "high", "p", "p_holm"]
+    return pd.DataFrame(
+        [
+            ("lite0", "pretrained", 0, "man", "woman", "car", "mammal", 0.7, 0.2, 1.1, 0.001, 0.004),
+            ("lite0", "finetuned", 1, "man", "woman", "car", "mammal", -0.1, -0.5, 0.3, 0.6, 1.0),
+            ("random", "pretrained", 0, "man", "woman", "car", "mammal", 0.3, 0.0, 0.6, 0.04, 0.2),
+        ],
+        columns=columns,
+    )
+
+
+def markers(ax, kind):
+    """Return (x, colour, face) of every marker of a kind."""
+    found = [line for line in ax.lines if line.get_marker() == kind and len(line.get_xdata()) == 1]
+    return [
+        (round(float(line.get_xdata()[0]), 6), to_hex(line.get_color()), to_hex(line.get_markerfacecolor()))
+        for line in found
+    ]
+
+
+def test_similarities_show_each_value_and_each_seed():
+    figure = plots.similarities(similarity_rows())
+    intra, inter = figure.axes
+    blue, orange = style.STAGES["pretrained"]["color"].lower(), style.STAGES["finetuned"]["color"].lower()
+    assert markers(intra, "o") == [(0.5, blue, blue), (0.6, blue, blue)]
+    assert sorted(markers(inter, "D")) == [(0.2, orange, orange)] * 2 + [(0.3, orange, orange)] * 2
+    assert [text.get_text() for text in inter.get_yticklabels()] == ["car + woman vs car", "car vs random"]
+
+
+def test_intervals_are_drawn_only_where_there_are_any():
+    [intra, _] = plots.similarities(similarity_rows()).axes
+    spans = [tuple(line.get_xdata()) for line in intra.lines if len(line.get_xdata()) == 2]
+    assert spans == [(0.4, 0.7), (0.4, 0.7)]
+
+
+def test_labels_carry_the_colour_of_the_perceived_gender_they_name():
+    intra, inter = plots.similarities(similarity_rows()).axes
+    assert [to_hex(text.get_color()) for text in intra.get_yticklabels()] == ["#00664e", "#262626"]
+    assert [to_hex(text.get_color()) for text in inter.get_yticklabels()] == ["#8f3a84", "#262626"]
+
+
+def test_an_untrained_network_is_grey_and_named():
+    frame = pd.concat([similarity_rows(), similarity_rows("random", seeds=())])
+    figure = plots.similarities(frame)
+    assert markers(figure.axes[2], "o")[0] == (0.5, "#6b6b6b", "#6b6b6b")
+    assert figure.axes[2].get_title().startswith("random (untrained)")
+    assert [text.get_text() for text in figure.legends[0].get_texts()][-1] == "untrained"
+
+
+def test_objects_are_set_apart_in_inter_class_panels():
+    frame = pd.DataFrame(
+        [
+            ("a", "pretrained", 0, "inter", item, 0.5, NAN, NAN)
+            for item in ("car+man|car", "car|random", "dog|random")
+        ],
+        columns=["backbone", "stage", "seed", "kind", "item", "value", "low", "high"],
+    )
+    [ax] = plots.similarities(frame, kinds=["inter"]).axes
+    assert list(ax.get_yticks()) == pytest.approx([0, 1, 2.45])
+
+
+def test_associations_are_filled_where_the_adjusted_p_is_small():
+    figure = plots.associations(association_rows())
+    lite, random = figure.axes
+    blue = style.STAGES["pretrained"]["color"].lower()
+    assert markers(lite, "o") == [(0.7, blue, blue)]
+    assert markers(lite, "D")[0][::2] == (-0.1, "#ffffff")
+    assert markers(random, "o")[0][::2] == (0.3, "#ffffff")
+    filled = plots.associations(association_rows(), p="p").axes[1]
+    assert markers(filled, "o")[0][::2] == (0.3, "#6b6b6b")
+
+
+def test_associations_have_a_zero_line_and_say_what_the_sign_means():
+    figure = plots.associations(association_rows())
+    for ax in figure.axes:
+        assert [line for line in ax.lines if list(line.get_xdata()) == [0, 0]]
+    assert "woman closer to the first" in figure.get_supxlabel()
+    assert figure.get_supxlabel().index("woman") < figure.get_supxlabel().index("man closer to the first →")
+
+
+def test_transfer_scores_show_seeds_mean_interval_and_ceiling():
+    columns = ["set", "backbone", "seed", "kind", "r", "low", "high", "ceiling"]
+    frame = pd.DataFrame(
+        [
+            ("scenes", "lite0", 0, "intra", 0.8, 0.5, 0.9, 0.95),
+            ("scenes", "lite0", "mean", "intra", 0.85, NAN, NAN, NAN),
+        ],
+        columns=columns,
+    )
+    [ax] = plots.transfer_scores(frame).axes
+    assert markers(ax, "D")[0][0] == 0.8
+    assert markers(ax, "s")[0][:2] == (0.85, "#262626")
+    spans = [list(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) == 2]
+    assert [0.5, 0.9] in spans
+    assert [0.95, 0.95] in spans
+
+
+def test_finetuning_curves_show_both_losses_and_chance():
+    history = pd.DataFrame(
+        {"seed": [0, 0], "epoch": [1, 2], "train_loss": [0.6, 0.4], "val_loss": [0.7, 0.5],
+         "val_map": [0.3, 0.6], "val_micro_f1": [0.2, 0.5]}
+    )  # fmt: skip
+    loss, score, _ = plots.finetuning_curves(history, {"val_map": 0.15}).axes
+    assert [list(line.get_ydata()) for line in loss.lines] == [[0.6, 0.4], [0.7, 0.5]]
+    assert [text.get_text() for text in loss.texts] == ["training", "validation"]
+    assert [0.15, 0.15] in [list(line.get_ydata()) for line in score.lines]
+    assert [text.get_text() for text in score.texts] == ["chance"]
+
+
+def test_contact_sheet_shows_at_most_what_fits_and_names_the_whole():
+    picture = np.full((40, 60, 3), 200, np.uint8)
+    pictures = {"man": [picture] * 10, "woman": [picture] * 2, "random": [picture] * 7}
+    figure = plots.contact_sheet(pictures, {"man": 150, "woman": 2, "random": 7})
+    assert len(figure.axes) == 6 + 2 + 6
+    assert [text.get_text() for text in figure.texts] == ["man (n = 150)", "woman (n = 2)", "random (n = 7)"]
+    assert figure.axes[0].images[0].get_array().shape == (40, 40, 3)
+
+
+def test_set_sizes_writes_the_numbers():
+    [ax] = plots.set_sizes(pd.DataFrame({"class": ["man", "car"], "kept": [12, 9], "left_out": [0, 3]})).axes
+    assert [bar.get_width() for bar in ax.patches] == [12, 9, 3]
+    assert [text.get_text() for text in ax.texts] == ["12", "9 (3 left out)"]
+
+
+def test_figures_are_opaque_and_none_stays_open():
+    before = plt.get_fignums()
+    plots.set_style()
+    figure = plots.similarities(similarity_rows())
+    assert to_hex(figure.get_facecolor(), keep_alpha=True) == "#ffffffff"
+    assert plt.get_fignums() == before
+
+
+def test_long_items_take_two_lines():
+    assert (
+        style.readable("very long object+woman|very long object")
+        == "very long object + woman\nvs very long object"
+    )

@@ -1,0 +1,153 @@
+"""What notebooks hand to the book."""
+
+import base64
+import json
+import re
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from biastransfer import report
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASTRANSFER_ROOT", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def glued(monkeypatch):
+    values = {}
+    monkeypatch.setattr(report, "_glue", lambda name, value, display: values.update({name: (value, display)}))
+    return values
+
+
+def commit(root):
+    def git(*arguments):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True)
+
+    git("init", "-q")
+    (root / "file").write_text("1")
+    git("add", "file")
+    git("commit", "-qm", "first")
+
+
+def test_numbers_are_glued_as_plain_python(glued):
+    report.glue(d=np.float32(0.5), n=np.int64(7), p=1.23456789e-4, pair="car, mammal")
+    assert glued == {
+        "d": (0.5, False),
+        "n": (7, False),
+        "p": (0.000123, False),
+        "pair": ("car, mammal", False),
+    }
+    assert [type(value) for value, _ in glued.values()] == [float, int, float, str]
+
+
+def test_an_undefined_number_is_glued_as_nan(glued):
+    report.glue(r=np.nan)
+    assert glued["r"][0] != glued["r"][0]
+
+
+def test_a_figure_is_glued_and_shown(glued):
+    report.glue_figure("main_figure", "a figure")
+    assert glued == {"main_figure": ("a figure", True)}
+
+
+def test_table_rounds_marks_missing_values_and_scrolls():
+    frame = pd.DataFrame(
+        {"d": [0.12345, np.nan], "p": [0.00012345, 1.0], "n": [150, 9], "reason": ["", "one picture"]}
+    )
+    shown = report.table(frame, "Effect sizes", formats={"p": ".2g"}).data
+    cells = re.findall("<td>(.*)</td>", shown)
+    assert cells == ["0.12", "0.00012", "150", "", "–", "1", "9", "one picture"]
+    assert "overflow-x:auto" in shown
+    assert 'tabindex="0"' in shown
+    assert ">Effect sizes</caption>" in shown
+
+
+def test_table_cannot_be_broken_by_names():
+    shown = report.table(pd.DataFrame({"class": ["<script>x</script>"]}), 'a "quoted" <b>').data
+    assert "<script>" not in shown
+    assert "<b>" not in shown
+    assert 'aria-label="a &quot;quoted&quot; &lt;b&gt;"' in shown
+
+
+def test_table_link_holds_what_is_shown():
+    columns = pd.MultiIndex.from_tuples([("", "item"), ("pretrained", "d")])
+    frame = pd.DataFrame([["car", -0.126]], columns=columns)
+    shown = report.table(frame, "c", csv="d.csv").data
+    data = shown.split("base64,")[1].split('"')[0]
+    assert base64.b64decode(data).decode() == "item,pretrained d\ncar,-0.13\n"
+    assert 'download="d.csv"' in shown
+
+
+def test_run_line_names_what_made_the_numbers(root):
+    commit(root)
+    line = report.run_line("smoke", "03-similarity", seed=4)
+    head = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True
+    ).stdout.strip()
+    assert line.startswith(f"run smoke · commit {head} · biastransfer ")
+    assert f"numpy {np.__version__}" in line
+    assert "seed 4" in line
+    facts = json.loads((root / "data/results/smoke/provenance-03-similarity.json").read_text())
+    assert facts["commit"] == head
+    assert facts["seed"] == 4
+
+
+def test_run_line_tells_of_uncommitted_changes_and_of_no_git(root):
+    assert "commit no git" in report.run_line("smoke", "page", seed=0)
+    commit(root)
+    (root / "file").write_text("2")
+    assert "-dirty ·" in report.run_line("smoke", "page", seed=0)
+
+
+def test_torch_is_named_only_when_it_is_loaded(root, monkeypatch):
+    monkeypatch.delitem(report.sys.modules, "torch", raising=False)
+    line = report.run_line("smoke", "page", seed=0)
+    assert "torch" not in line
+    assert "no network was run" in line
+    monkeypatch.setitem(report.sys.modules, "torch", type("Torch", (), {"__version__": "9.9"}))
+    assert "torch 9.9" in report.run_line("smoke", "page", seed=0)
+
+
+def test_committed_pages_tell_of_the_run_that_made_them(root):
+    commit(root)
+    report.run_line("released", "05-association", seed=3, device="gpu (found)")
+    before = (root / "data/results/released/provenance-05-association.json").read_bytes()
+    line = report.run_line("released", "05-association", seed=0, committed=True)
+    assert line.startswith("committed · run released · commit ")
+    assert "gpu (found) · seed 3" in line
+    assert (root / "data/results/released/provenance-05-association.json").read_bytes() == before
+    assert report.origin("released", "05-association", True).startswith("committed, run released, commit ")
+
+
+def test_committed_pages_without_facts_say_so(root):
+    assert "kept no facts" in report.run_line("released", "other", seed=0, committed=True)
+    assert report.origin("released", "other", True) == "committed, run released, commit not recorded"
+    assert report.origin("smoke", "other", False) == "computed, run smoke"
+
+
+def test_networks_stand_side_by_side_in_the_order_of_the_frame():
+    frame = pd.DataFrame(
+        [
+            ("lite1", "pretrained", 0, "car", 0.5, 0.4, 0.6),
+            ("lite0", "pretrained", 0, "car", 0.7, np.nan, np.nan),
+            ("lite0", "finetuned", 1, "car", 0.9, 0.8, 1.0),
+            ("lite0", "finetuned", 1, "bus", 0.1, 0.0, 0.2),
+        ],
+        columns=["backbone", "stage", "seed", "item", "value", "low", "high"],
+    )
+    wide = report.side_by_side(frame, ["item"], ["backbone", "network"], ["value"])
+    assert list(wide.columns) == [
+        ("", "item"), ("lite1", "pretrained"), ("lite0", "pretrained"), ("lite0", "finetuned, seed 1"),
+    ]  # fmt: skip
+    assert wide.iloc[0].tolist() == ["car", 0.5, 0.7, 0.9]
+    assert wide.iloc[1].tolist()[0] == "bus"
+    assert wide.iloc[1].tolist()[3] == 0.1
+    spans = report.side_by_side(frame, ["backbone", "item"], ["network"], ["value", "95 % interval"])
+    assert spans["pretrained", "95 % interval"].tolist()[:2] == ["0.40 to 0.60", "–"]
