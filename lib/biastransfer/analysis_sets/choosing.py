@@ -111,7 +111,7 @@ def check_choice(
     random: str = "unused",
     n_random: int | None = None,
 ) -> list[str]:
-    """Check what `choose` takes; return the wanted classes in schema order.
+    """Check schema, classes, cap, random and n_random as `choose` takes them; return the classes in order.
 
     Raises
     ------

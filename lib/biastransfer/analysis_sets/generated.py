@@ -10,6 +10,7 @@ from . import coco, openimages
 from .manifest import OBJECTS, AnalysisSet
 
 _MARKER = "complete.json"
+_LICENCE = "CC BY 4.0 (art: Twemoji, changed)"
 
 
 def load(
@@ -52,7 +53,7 @@ def load(
 
 
 def write(root: Path, schema: str, scale: float, seed: int) -> Path:
-    """Return the folder of a generated set, written whole or not at all."""
+    """Return the folder below root of one schema, scale and seed; draw it where it is not there."""
     folder = root / f"{schema}-scale{scale:g}-seed{seed}"
     wanted = {"schema": schema, "scale": scale, "seed": seed, "code": _code()}
     marker = folder / _MARKER
@@ -60,7 +61,8 @@ def write(root: Path, schema: str, scale: float, seed: int) -> Path:
         return folder
     from .scenes import write_analysis_set  # drawing needs resvg; reading a set that is there does not
 
-    shutil.rmtree(folder, ignore_errors=True)
+    if marker.is_file():  # ours, made by other code; a folder of anything else is left to `scenes` to refuse
+        shutil.rmtree(folder)
     write_analysis_set(schema, folder, scale=scale, seed=seed)
     with paths.replacing(marker) as partial:
         partial.write_text(json.dumps(wanted), encoding="utf-8")

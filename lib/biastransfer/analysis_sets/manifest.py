@@ -107,7 +107,17 @@ def split_class(name: str) -> tuple[str, str]:
 
 
 def decisions(ids: Sequence[str], decision: str, reason: str, name: str = "") -> pd.DataFrame:
-    """Return one row a picture for the report: id, class, decision, reason."""
+    """Return decisions, one row a picture: id, class, decision, reason.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        The pictures.
+    decision, reason : str
+        The same for all.
+    name : str
+        The class that they would be in, "" where there is none.
+    """
     return pd.DataFrame(
         {"id": list(ids), "class": name, "decision": decision, "reason": reason}, dtype=object
     )
@@ -164,7 +174,7 @@ def assemble(
 
 
 def tabulate_decisions(made: Sequence[pd.DataFrame], classes: Sequence[str]) -> pd.DataFrame:
-    """Count decisions: one row a (class, decision, reason), classes in order, then decisions on no class."""
+    """Count the decisions made: one row a (class, decision, reason), in the order of classes."""
     frames = [frame[["id", "class", "decision", "reason"]] for frame in made if len(frame)]
     if not frames:
         return pd.DataFrame(columns=REPORT_COLUMNS)
