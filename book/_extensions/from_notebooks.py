@@ -1,7 +1,7 @@
 """Directives that let a written page depend on executed notebooks: ``when-built`` and ``notebook-figure``.
 
-Which notebooks a build holds varies with the run. A page says with ``when-built`` which sentences need which notebooks; in
-a build without them it shows one line that names what is missing instead of a broken reference.
+Which notebooks a build holds varies with the run. A page says with ``when-built`` which sentences need which
+notebooks; in a build without them it shows one line that names what is missing instead of a broken reference.
 """
 
 import hashlib
@@ -9,6 +9,7 @@ import json
 import os
 from base64 import b64decode
 from pathlib import Path
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -31,7 +32,7 @@ class WhenBuilt(SphinxDirective):
     required_arguments = 1
     final_argument_whitespace = True
     has_content = True
-    option_spec = {"otherwise": directives.unchanged}
+    option_spec: ClassVar = {"otherwise": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
         """Parse the content or say what is missing."""
@@ -64,11 +65,11 @@ def glued_png(notebook: Path, key: str) -> bytes:
 
 
 class NotebookFigure(SphinxDirective):
-    """A numbered figure whose picture an executed notebook glued: ``path/notebook.ipynb::key``; content = caption."""
+    """A numbered figure whose picture a notebook glued: ``path.ipynb::key``; the content is the caption."""
 
     required_arguments = 1
     has_content = True
-    option_spec = {"name": directives.unchanged, "alt": directives.unchanged_required}
+    option_spec: ClassVar = {"name": directives.unchanged, "alt": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
         """Write the picture beside myst-nb's own and return the figure."""

@@ -1,7 +1,7 @@
-"""MathJax from the pip package ``sphinx-mathjax-offline``: one file copied, nothing loaded from another host.
+"""MathJax from the pip package ``sphinx-mathjax-offline``: one file copied, no other host asked.
 
-That package's own extension copies every font and script (and sets the variant that needs them); the SVG variant is one
-file that holds all it draws with.
+That package's own extension copies every font and script, for the variant that needs them; the SVG variant
+is one file that holds all it draws with.
 """
 
 from importlib.util import find_spec
