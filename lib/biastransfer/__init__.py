@@ -1,1 +1,6 @@
-"""Gender associations of vision models before and after finetuning, and how far each number can be trusted."""
+"""Gender associations of vision models before and after finetuning, and how far to trust each number."""
+
+import warnings
+
+# timm loads tqdm, which says so in every notebook without ipywidgets; no bar is drawn there
+warnings.filterwarnings("ignore", message="IProgress not found")

@@ -130,7 +130,7 @@ def test_finetuning_curves_show_both_losses_and_chance():
     )  # fmt: skip
     loss, score, _ = plots.finetuning_curves(history, {"val_map": 0.15}).axes
     assert [list(line.get_ydata()) for line in loss.lines] == [[0.6, 0.4], [0.7, 0.5]]
-    assert [text.get_text() for text in loss.texts] == ["training", "validation"]
+    assert [text.get_text() for text in loss.get_legend().get_texts()] == ["training", "validation"]
     assert [0.15, 0.15] in [list(line.get_ydata()) for line in score.lines]
     assert [text.get_text() for text in score.texts] == ["chance"]
 

@@ -158,17 +158,14 @@ def finetuning_curves(history: pd.DataFrame, chance: Mapping[str, float] | None 
 
 
 def _curve(ax: Axes, history: pd.DataFrame, column: str, label: bool) -> None:
-    """Draw one measure over epochs, a line a seed, named at its end."""
+    """Draw one measure over epochs, a line a seed; name it where a panel holds two."""
     training = column.startswith("train")
-    colour, style, marker = (NULL, "--", "") if training else (STAGES["finetuned"]["color"], "-", "D")
-    for _, run in history.groupby("seed"):
-        ax.plot(run["epoch"], run[column], style, color=colour, marker=marker, markersize=4)
+    colour, style, marker = (NULL, "--", "o") if training else (STAGES["finetuned"]["color"], "-", "D")
+    for number, (_, run) in enumerate(history.groupby("seed")):
+        name = ("training" if training else "validation") if label and not number else None
+        ax.plot(run["epoch"], run[column], style, color=colour, marker=marker, markersize=4, label=name)
     if label:
-        last = history.iloc[-1]
-        ax.annotate(
-            "training" if training else "validation", (last["epoch"], last[column]), color=colour, fontsize=9,
-            xytext=(0, -14 if training else 8), textcoords="offset points", ha="right",
-        )  # fmt: skip
+        ax.legend(loc="upper right", handlelength=1.6, borderpad=0)  # losses fall: that corner is free
 
 
 def _named(backbone: str) -> str:
