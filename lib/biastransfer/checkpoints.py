@@ -55,7 +55,7 @@ def save(backbone, path: Path | str, **meta) -> Path:
 
 
 def read_meta(path: Path | str) -> dict:
-    """Return what `save` wrote beside the weights: architecture, classes, transform, source and ``**meta``."""
+    """Return what `save` wrote to ``path`` beside the weights: classes, transform, its ``**meta`` …"""
     return _open(path, weights=False)[0]
 
 

@@ -50,7 +50,17 @@ def read_rgb(path: Path | str) -> np.ndarray:
     >>> read_rgb(file)[0, :, 0].tolist()
     [0, 1, 255]
     """
-    data = picture_bytes(path)
+    return decode_rgb(picture_bytes(path), path)
+
+
+def decode_rgb(data: bytes, path: Path | str) -> np.ndarray:
+    """Decode a picture file's bytes as `read_rgb` does; ``path`` is what an error names.
+
+    Raises
+    ------
+    ImageReadError
+        As for `read_rgb`.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's bomb, EXIF and palette warnings: the limit here is our own
         try:

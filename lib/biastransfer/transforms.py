@@ -14,8 +14,9 @@ class Transform:
     """Deterministic evaluation transform of one backbone.
 
     The central square whose side is ``crop`` times the picture's shorter side is resized, with anti-aliasing,
-    to ``size`` × ``size``. Pixels are then in [0, 1]; normalising multiplies by ``scale``, reverses the channels
-    if ``bgr``, subtracts ``mean`` and divides by ``std`` (in scaled units, in the network's channel order).
+    to ``size`` × ``size``. Pixels are then in [0, 1]; normalising multiplies by ``scale``, reverses the
+    channels if ``bgr``, subtracts ``mean`` and divides by ``std`` (in scaled units, in the
+    network's channel order).
 
     Examples
     --------
@@ -62,9 +63,9 @@ class Transform:
         ValueError
             If ``rgb`` has another shape or type.
         """
-        return torch.from_numpy(self.bytes(rgb)).permute(2, 0, 1).to(torch.float32).div_(255)
+        return torch.from_numpy(self.resized(rgb)).permute(2, 0, 1).to(torch.float32).div_(255)
 
-    def bytes(self, rgb: np.ndarray) -> np.ndarray:
+    def resized(self, rgb: np.ndarray) -> np.ndarray:
         """Crop and resize a picture to (size, size, 3) uint8: `pixels` before the division by 255."""
         if rgb.ndim != 3 or rgb.shape[2] != 3 or rgb.dtype != np.uint8:
             raise ValueError(
