@@ -140,7 +140,9 @@ def finetune(
 
 def _prepare(backbone_name, target: Target, recipe: Recipe, device, keys) -> _Job:
     target = target.limit(recipe.max_train, recipe.max_val, recipe.max_test)
-    backbone = backbones.replace_head(backbones.load_backbone(backbone_name), target.classes, seed=keys[-1])
+    with torch.random.fork_rng(devices=[]):  # the caller's random state stays as it is
+        pretrained = backbones.load_backbone(backbone_name)
+        backbone = backbones.replace_head(pretrained, target.classes, seed=keys[-1])
     backbone.module.to(device=device, memory_format=torch.channels_last)
     transform = backbone.transform.with_size(recipe.size) if recipe.size else backbone.transform
     pictures = {split.name: open_pictures(split.files, transform) for split in target.splits}
@@ -226,7 +228,9 @@ def _finish(job: _Job, progress, file: Path, why: str, started: float, resumed_f
     """Write the last checkpoint, score the best one on test, write the history, forget the progress."""
     last = _save(job, "last", progress.epoch, progress.history[-4 - len(job.target.classes) :])
     best = paths.checkpoint(*job.keys)
-    chosen = backbones.load_backbone(best).module.to(device=job.device, memory_format=torch.channels_last)
+    with torch.random.fork_rng(devices=[]):
+        chosen = backbones.load_backbone(best).module
+    chosen.to(device=job.device, memory_format=torch.channels_last)
     rows = progress.history + _score(job, job.target.test, progress.best_epoch, chosen)
     history = pd.DataFrame(rows, columns=COLUMNS)
     csv = paths.write_csv(history, history_file(*job.keys))
