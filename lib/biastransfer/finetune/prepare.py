@@ -1,8 +1,5 @@
 """The generated scenes as a target, and the smoke run's checkpoints, made where they are missing."""
 
-import os
-import secrets
-import shutil
 from pathlib import Path
 
 from biastransfer import paths
@@ -22,8 +19,8 @@ def target_folder(run: str, target: str) -> Path:
     return paths.raw("targets", f"{target}-{run}" if (run, target) == (SMOKE, SCENES) else target)
 
 
-def prepare_target(run: str, target: str = SCENES, *, seed: int = 0) -> Target:
-    """Load a target by name, generating the scenes first where they are missing.
+def prepare_target(run: str, target: str = SCENES) -> Target:
+    """Load a target by name, drawing the scenes first where they are missing.
 
     Parameters
     ----------
@@ -31,8 +28,6 @@ def prepare_target(run: str, target: str = SCENES, *, seed: int = 0) -> Target:
         ``smoke`` has fewer scenes: as many as its recipe uses.
     target : str
         ``scenes``, or the name of a folder in `target_folder` that `load_target` reads.
-    seed : int
-        Of the generated scenes.
 
     Returns
     -------
@@ -44,26 +39,13 @@ def prepare_target(run: str, target: str = SCENES, *, seed: int = 0) -> Target:
         A target other than ``scenes`` whose folder does not exist.
     """
     folder = target_folder(run, target)
-    if target == SCENES and not folder.is_dir():
+    if target == SCENES:
+        from biastransfer.analysis_sets.scenes import write_target
+
         recipe = RECIPES[SMOKE]
         few = {"n_train": recipe.max_train, "n_val": recipe.max_val, "n_test": recipe.max_test}
-        _write_scenes(folder, seed=seed, **(few if run == SMOKE else {}))
-    return load_target(folder, seed=seed)
-
-
-def _write_scenes(folder: Path, **options) -> None:
-    """Write the scenes beside ``folder`` and move them there whole: several jobs may do so at once."""
-    from biastransfer.analysis_sets.scenes import write_target
-
-    partial = folder.with_name(f".{folder.name}.partial-{secrets.token_hex(4)}")
-    try:
-        write_target(partial, **options)
-        os.rename(partial, folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        write_target(folder, **(few if run == SMOKE else {}))  # written whole; does nothing where it is there
+    return load_target(folder)
 
 
 def ensure(run: str, names, target: str = SCENES, seeds=(0,)) -> list[Path]:
