@@ -47,6 +47,51 @@ def checkpoint(run: str, backbone: str, target: str, seed: int, which: str = "be
     return derived("checkpoints", run, f"{backbone}-{target}-seed{seed}", f"{which}.safetensors")
 
 
+def notebook(name: str) -> Path:
+    """Return the notebook ``name`` as written, without outputs."""
+    return root().joinpath("notebooks", f"{name}.ipynb")
+
+
+def run_file(run: str) -> Path:
+    """Return the file that says which pages a run has and with which parameters."""
+    return root().joinpath("runs", f"{run}.yaml")
+
+
+def executed(run: str, page: str) -> Path:
+    """Return the executed notebook of one page of a run."""
+    return derived("executed", run, f"{page}.ipynb")
+
+
+def failed(run: str, page: str) -> Path:
+    """Return where a page's notebook lies while it is executed, and stays when a cell fails."""
+    return derived("executed", run, "unfinished", f"{page}.ipynb")
+
+
+def book_pages(*parts: str) -> Path:
+    """Return a path below ``book/results``: the executed notebooks that the book shows."""
+    return root().joinpath("book", "results", *parts)
+
+
+def built_book(*parts: str) -> Path:
+    """Return a path below ``_build``: the rendered book."""
+    return root().joinpath("_build", *parts)
+
+
+def profile(name: str) -> Path:
+    """Return the folder that says how a run is executed here: ``local`` | ``slurm``."""
+    return root().joinpath("profiles", name)
+
+
+def run_lock() -> Path:
+    """Return the file whose lock one run holds while it works in this folder."""
+    return derived("run.lock")
+
+
+def pages_lock() -> Path:
+    """Return the file whose shared lock each page holds while it is executed."""
+    return derived("pages.lock")
+
+
 def embedding_cache() -> Path:
     """Return the folder of cached embeddings: ``$BIASTRANSFER_CACHE``, else ``data/derived/embeddings``."""
     chosen = os.environ.get("BIASTRANSFER_CACHE")

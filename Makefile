@@ -1,0 +1,48 @@
+# One command from a clone to a book. Everything is installed into .venv and nowhere else.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+RUN ?= demo
+RELEASED ?=
+CORES ?= 2
+VENV := .venv
+PY := $(VENV)/bin/python
+export PYTHONPATH :=
+export JUPYTER_PLATFORM_DIRS := 1
+
+.PHONY: help setup book test check bench clean
+
+help:
+	@echo 'make book [RUN=demo]     set up, execute what is stale, render the book: _build/html/index.html'
+	@echo 'make book RUN=released RELEASED=<folder or tar>   the same, with real photographs from the released sets'
+	@echo 'make test                unit tests, every notebook executed twice and compared, the book'
+	@echo 'make check               style, types, layers and budgets'
+	@echo 'make bench               benchmarks as ratios to a bare limit'
+	@echo 'make setup [TORCH=cpu TORCH_INDEX=<address of an index with CPU wheels>]   .venv from requirements.lock'
+	@echo 'make clean               remove what can be made again, except .venv and data/raw'
+	@echo 'runs: $(basename $(notdir $(wildcard runs/*.yaml)))'
+
+setup:
+	@TORCH="$(TORCH)" TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" bash profiles/local/setup.sh
+
+book: setup
+	@$(PY) -m biastransfer.build --run '$(RUN)' --released '$(RELEASED)' --cores $(CORES)
+
+test: setup
+	@$(PY) -m biastransfer.build --run smoke --pages-only --cores $(CORES)
+	@$(PY) -m pytest -q -n 2 --dist loadfile tests/unit tests/notebooks tests/book lib --doctest-modules
+	@BIASTRANSFER_CACHE=$$(mktemp -d) $(PY) -m pytest -q -n 2 --dist loadfile -p no:cacheprovider --nbval data/derived/executed/smoke
+
+check: setup
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy lib/biastransfer
+	@$(PY) -m pytest -q tests/unit/test_house.py tests/unit/test_setup.py
+
+bench: setup
+	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) "$$file"; done
+
+clean:
+	rm -rf _build book/results data/derived .snakemake .pytest_cache .ruff_cache .mypy_cache

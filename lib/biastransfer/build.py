@@ -1,0 +1,165 @@
+"""`make book`: execute the pages of a run that are stale, gather them, and render the book."""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from biastransfer import paths
+from biastransfer.locks import locked
+from biastransfer.runs import RELEASED, Page, RunError, plan
+
+
+def execute_pages(run: str, pictures: str = "", cores: int = 2) -> list[Page]:
+    """Execute what is stale of a run through Snakemake and return all its pages.
+
+    Parameters
+    ----------
+    run : str
+        The name of a file in ``runs/`` without ``.yaml``.
+    pictures : str
+        The released analysis sets, a folder or tar; empty: committed numbers.
+    cores : int
+        How many pages may be executed at once; those that use torch are executed one at a time.
+
+    Returns
+    -------
+    list of Page
+
+    Raises
+    ------
+    RunError
+        When the run cannot start, or a page failed.
+    """
+    pages = plan(run, pictures)
+    for folder in {paths.results(page.run) for page in pages} | {paths.derived(), paths.raw()}:
+        _must_be_writable(folder)
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--profile",
+        str(paths.profile("local")),
+        "--cores",
+        str(cores),
+    ]
+    command += ["--config", f"run={run}", *([f"released={pictures}"] if pictures else [])]
+    record = paths.derived("executed", f"snakemake-{run}.log")
+    record.parent.mkdir(parents=True, exist_ok=True)
+    with open(record, "w") as log:
+        status = subprocess.run(command, cwd=paths.root(), stderr=log, check=False).returncode
+    for page in pages:  # Snakemake leaves an empty log for each page that succeeded
+        kept = paths.failed(page.run, page.name)
+        if kept.exists() and not kept.stat().st_size:
+            kept.unlink()
+    if status:
+        told = record.read_text(errors="replace")
+        reason = "" if "a job execution failed" in told else "\n".join(told.strip().splitlines()[-5:]) + "\n"
+        raise RunError(f"{reason}The run {run} stopped; the pages that succeeded are kept. Its log: {record}")
+    return pages
+
+
+def gather(pages: Iterable[Page]) -> None:
+    """Make ``book/results`` hold exactly these pages, executed; a file that is already right is left alone.
+
+    Parameters
+    ----------
+    pages : iterable of Page
+    """
+    wanted = {}
+    for page in pages:
+        below = [RELEASED] if page.run == RELEASED else []
+        wanted[paths.book_pages(*below, page.executed.name)] = page.executed
+    for file in paths.book_pages().rglob("*.ipynb"):
+        if file not in wanted:
+            file.unlink()
+    for target, source in wanted.items():
+        if not target.exists() or target.stat().st_mtime_ns != source.stat().st_mtime_ns:
+            with paths.replacing(target) as partial:
+                shutil.copy2(source, partial)
+
+
+def render() -> Path:
+    """Render the book with warnings as errors and return its first page.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    RunError
+        When jupyter-book warns or fails, or there is no first page although it reported success.
+    """
+    first = paths.built_book("html", "index.html")
+    unfinished = paths.built_book(".unfinished")
+    if unfinished.exists():  # a page that Sphinx has read is not warned about again: start over
+        shutil.rmtree(paths.built_book())
+    _must_be_writable(paths.built_book())
+    unfinished.touch()
+    command = [sys.executable, "-m", "jupyter_book.cli.main", "build", "book", "--config", "_config.yml"]
+    command += ["--path-output", ".", "-W", "-n", "--keep-going", "-q"]
+    if subprocess.run(command, cwd=paths.root(), check=False).returncode:
+        raise RunError("The book was not rendered: jupyter-book stopped at the warnings above.")
+    if not first.is_file():
+        raise RunError(f"The book was not rendered: jupyter-book reported success, but there is no {first}.")
+    unfinished.unlink()
+    return first
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line asks; return the exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Default: those of the process.
+    """
+    parser = argparse.ArgumentParser(prog="python -m biastransfer.build", description=__doc__)
+    parser.add_argument("--run", default="demo")
+    parser.add_argument("--released", default="", help="folder or tar of the released analysis sets")
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--pages-only", action="store_true", help="execute the notebooks, render nothing")
+    given = parser.parse_args(arguments)
+    try:
+        plan(given.run, given.released)
+        _must_be_writable(paths.derived())
+        with locked(paths.run_lock(), on_wait=_say_waiting):
+            with locked(paths.pages_lock(), on_wait=_say_waiting):
+                pass  # pages that a killed run left behind have ended
+            pages = execute_pages(given.run, given.released, given.cores)
+            print(f"{len(pages)} pages of {given.run} are up to date.", flush=True)
+            if given.pages_only:
+                return 0
+            _must_be_writable(paths.book_pages())
+            gather(pages)
+            print(f"The book: {render()}")
+    except RunError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Stopped; the same command goes on from here.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _must_be_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with paths.replacing(folder / ".writable") as partial:
+            partial.touch()
+        (folder / ".writable").unlink()
+    except OSError as error:
+        raise RunError(
+            f"{folder} must be a folder that can be written; {error.strerror or error}."
+        ) from error
+
+
+def _say_waiting() -> None:
+    print("Another run is at work in this folder; this one waits for it to end.", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Execute one page, a notebook with parameters; the run graph calls this for each."""
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from biastransfer import paths
+from biastransfer.locks import locked
+
+
+class PageError(RuntimeError):
+    """A cell failed; the message names the page, the error and the notebook that was kept."""
+
+
+def execute(notebook: Path, page: Path, unfinished: Path, parameters: Mapping[str, object]) -> float:
+    """Execute a notebook with papermill and put the result in its place only when every cell succeeded.
+
+    Parameters
+    ----------
+    notebook : Path
+        The notebook as written.
+    page : Path
+        Where the executed notebook goes.
+    unfinished : Path
+        Where it lies meanwhile, and stays when a cell fails.
+    parameters : mapping of str to object
+        Values for its parameters cell.
+
+    Returns
+    -------
+    float
+        Seconds it took.
+
+    Raises
+    ------
+    PageError
+        When a cell raises or the kernel dies.
+    """
+    import papermill
+
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    os.environ.setdefault("IPYTHONDIR", str(paths.derived("ipython")))  # no one's start-up files or history
+    unfinished.parent.mkdir(parents=True, exist_ok=True)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    start = time.perf_counter()
+    try:
+        papermill.execute_notebook(
+            notebook,
+            unfinished,
+            dict(parameters),
+            kernel_name="python3",
+            progress_bar=False,
+            cwd=paths.root(),
+        )
+    except papermill.exceptions.PapermillExecutionError as error:
+        raise PageError(f"{page.stem} failed: {error.ename}: {error.evalue}\n{_kept(unfinished)}") from error
+    except Exception as error:  # a dead kernel, a full disk: whatever papermill lets through
+        raise PageError(
+            f"{page.stem} failed: {type(error).__name__}: {error}\n{_kept(unfinished)}"
+        ) from error
+    os.replace(unfinished, page)
+    return time.perf_counter() - start
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Execute the page that the command line names and print one line about it; return the exit status.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Default: those of the process.
+    """
+    parser = argparse.ArgumentParser(prog="python -m biastransfer.execute", description=__doc__)
+    for name in ("notebook", "page", "unfinished"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("parameters", type=json.loads, help="as JSON")
+    given = parser.parse_args(arguments)
+    print(f"  {given.page.stem} …", flush=True)
+    with locked(paths.pages_lock(), shared=True):
+        try:
+            seconds = execute(given.notebook, given.page, given.unfinished, given.parameters)
+        except PageError as error:
+            print(f"  {error}", flush=True)
+            return 1
+    print(f"  {given.page.stem} done in {seconds:.0f} s", flush=True)
+    return 0
+
+
+def _kept(unfinished: Path) -> str:
+    return f"  What was executed is kept in {unfinished}." if unfinished.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
