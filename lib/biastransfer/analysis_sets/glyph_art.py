@@ -43,7 +43,7 @@ _TONE_CODES = dict(zip(TONES, ("", "-1f3fb", "-1f3fc", "-1f3fd", "-1f3fe", "-1f3
 
 @dataclass(frozen=True)
 class Art:
-    """A drawing: SVG elements, and the box (x0, y0, x1, y1) that they are placed by, in the drawing's units."""
+    """A drawing: SVG elements, and the box x0, y0, x1, y1 that they are placed by, in the drawing's units."""
 
     svg: str
     frame: tuple[float, float, float, float]
@@ -51,7 +51,7 @@ class Art:
 
 @dataclass(frozen=True)
 class Pose:
-    """Where a drawing goes on a canvas 256 units wide: base centre, units per drawing unit, degrees, mirrored."""
+    """Where a drawing goes on a canvas 256 units wide: base centre, scale, degrees, mirrored."""
 
     x: float
     base: float
@@ -61,13 +61,15 @@ class Pose:
 
 
 def person_art(gender: str, role: str, tone: str, paint: int) -> Art:
-    """Return the drawing of a person; its frame holds the man's and the woman's drawing alike.
+    """Return the drawing of a person.
 
-    The shared frame makes the place and size in a scene independent of gender.
+    ``gender`` is "man" or "woman", ``role`` one of `ROLES`, ``tone`` one of `TONES`, ``paint`` an index into
+    `PAINTS`. The frame holds the man's and the woman's drawing alike, so that gender does not change place
+    and size in a scene.
     """
     code, _, garment = ROLES[role].split()
     svg = _painted(_source(_person_code(gender, code, tone)), garment, paint)
-    frames = [_ink_box(_source(_person_code(who, code, tone))) for who in _SIGNS]
+    frames = [_ink_box(_source(_person_code(who, code, "medium"))) for who in _SIGNS]  # alike in every tone
     low, high = np.min(frames, axis=0), np.max(frames, axis=0)
     return Art(svg, (low[0], low[1], high[2], high[3]))
 
@@ -83,7 +85,7 @@ def object_art(glyph: Glyph, rng: np.random.Generator) -> Art:
 
 
 def raster(art: Art, pose: Pose, size: int) -> tuple[np.ndarray, tuple[int, int]]:
-    """Draw onto a tile of a canvas of ``size`` × ``size`` pixels.
+    """Draw ``art`` at ``pose`` onto a tile of a canvas of ``size`` × ``size`` pixels.
 
     Returns
     -------
@@ -107,7 +109,7 @@ def raster(art: Art, pose: Pose, size: int) -> tuple[np.ndarray, tuple[int, int]
 
 
 def pixel_bounds(art: Art, pose: Pose, size: int) -> tuple[int, int, int, int]:
-    """Return x0, y0, x1, y1 (end exclusive) of the pixels that a posed drawing can touch, cut to the canvas."""
+    """Return x0, y0, x1, y1 (end exclusive), in pixels, that ``art`` at ``pose`` can touch at a ``size``."""
     fx0, fy0, fx1, fy1 = art.frame
     half, height = (fx1 - fx0) / 2 * pose.scale, (fy1 - fy0) * pose.scale
     turn = math.radians(pose.angle)
@@ -121,7 +123,7 @@ def pixel_bounds(art: Art, pose: Pose, size: int) -> tuple[int, int, int, int]:
 
 
 def rasterise(elements: str, width: int, height: int) -> np.ndarray:
-    """Draw SVG elements, whose units are pixels, as a (height, width, 4) uint8 array."""
+    """Draw SVG ``elements``, whose units are pixels, as a (``height``, ``width``, 4) uint8 array."""
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">{elements}</svg>'
     png = resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True)
     return np.asarray(Image.open(io.BytesIO(bytes(png))).convert("RGBA"))

