@@ -1,7 +1,10 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+
+from biastransfer.analysis_sets import AnalysisSet, load_set
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +15,13 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real inputs are not there: {folder} (set BIASTRANSFER_SHARED)")
     return folder.resolve()
+
+
+@pytest.fixture(scope="session")
+def released_set(shared_data, tmp_path_factory) -> AnalysisSet:
+    """The gender paper's released Open Images sets, unpacked (160 MB) for this session only."""
+    folder = tmp_path_factory.mktemp("released")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BIASTRANSFER_ROOT", str(folder))
+        yield load_set("released", root=shared_data / "released-analysis-sets.tar")
+    shutil.rmtree(folder)

@@ -1,15 +1,19 @@
 """The released analysis sets out of a tar file: unpacked once, whole, and never outside a folder of ours."""
 
+import gzip
 import json
+import lzma
 import os
 import secrets
 import shutil
 import tarfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from .. import paths
 
 NAMES = "names.json"
+_BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 _LARGEST = 64 * 2**20  # bytes a member: pictures of short side 256 have at most a megabyte
 
 
@@ -75,8 +79,9 @@ def _extract(tar: Path, folder: Path) -> dict[str, str]:
                     shutil.copyfileobj(source, copy)
                 if target != folder / member.name:
                     renamed[target.relative_to(folder).as_posix()] = member.name
-    except tarfile.TarError as problem:
-        raise ValueError(f"{tar} must be a whole tar file; {problem}. Fetch it again.") from problem
+    except _BROKEN as problem:
+        what = str(problem).splitlines()[0].rstrip(":")
+        raise ValueError(f"{tar} must be a whole tar file; {what}. Fetch it again.") from problem
     return renamed
 
 
