@@ -146,8 +146,9 @@ def _page(run: str, entry: Mapping, pictures: str) -> Page:
     files = {key: tuple(paths.root() / name for name in entry.get(key, ())) for key in ("reads", "writes")}
     if pictures:  # then these are what it writes, not what it shows
         files["reads"] = (Path(pictures).resolve(),)
-    after, torch = tuple(entry.get("after", ())), entry.get("torch", False)
-    return Page(run, entry["page"], entry["notebook"], parameters, after, torch, **files)
+    listed = entry.get("after", [])  # names, or lists of names that YAML anchors stand for
+    after = tuple(name for item in listed for name in ([item] if isinstance(item, str) else item))
+    return Page(run, entry["page"], entry["notebook"], parameters, after, entry.get("torch", False), **files)
 
 
 def _check_parameters(notebook: Path, parameters: Mapping[str, object], where: str) -> None:
