@@ -9,7 +9,13 @@ from PIL import Image, ImageFile, UnidentifiedImageError
 
 MAX_PIXELS = 100_000_000  # 100 megapixels, 300 MB as RGB: more than any camera in COCO or Open Images
 _ORIENTATION_TAG = 0x0112
+_BITS_TAG = 258  # TIFF's BitsPerSample
+_DRAWINGS = {"EPS": "a PostScript drawing", "WMF": "a Windows drawing"}  # Pillow hands them to other programs
 _WHITE = 255.0
+
+# Pillow warns of large pictures, odd EXIF and palettes: the limit here is our own, the rest is read right.
+# A filter and not catch_warnings, which is not safe in the threads that decode pictures.
+warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 class ImageReadError(ValueError):
@@ -36,7 +42,8 @@ def read_rgb(path: Path | str) -> np.ndarray:
 
     Notes
     -----
-    16-bit grey is divided by 257, so that 65535 becomes 255 (Pillow's own conversion clips). 32-bit integers
+    16-bit grey is divided by 257, so that 65535 becomes 255 (Pillow's own conversion clips), 12-bit TIFF grey
+    by 4095/255. 32-bit integers
     within 0…65535 are read as 16-bit, floats within 0…1 as shares of white and within 0…255 as 8-bit
     values; any other range is stretched from its minimum to its maximum. CMYK is converted without a
     colour profile, (255 − C)(255 − K)/255; the inversion of Adobe JPEGs is undone. Embedded colour
@@ -61,19 +68,17 @@ def decode_rgb(data: bytes, path: Path | str) -> np.ndarray:
     ImageReadError
         As for `read_rgb`.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's bomb, EXIF and palette warnings: the limit here is our own
-        try:
-            image = _open(data, path)
-            image.load()
-            pixels = _upright(_rgb(image), _orientation(image))
-        except ImageReadError:
-            raise
-        except Exception as problem:  # decoders raise OSError, SyntaxError, struct.error, EOFError, …
-            raise ImageReadError(
-                f"{_name(path)}: a picture file must decode whole; it is truncated or damaged ({problem}). "
-                "Fetch or export it again, or take it out of the set."
-            ) from problem
+    try:
+        image = _open(data, path)
+        image.load()
+        pixels = _upright(_rgb(image), _orientation(image))
+    except ImageReadError:
+        raise
+    except Exception as problem:  # decoders raise OSError, SyntaxError, struct.error, EOFError, …
+        raise ImageReadError(
+            f"{_name(path)}: a picture file must decode whole; it is truncated or damaged ({problem}). "
+            "Fetch or export it again, or take it out of the set."
+        ) from problem
     return np.ascontiguousarray(pixels)
 
 
@@ -85,9 +90,7 @@ def check_header(path: Path | str) -> tuple[int, int]:
     ImageReadError
         As for `read_rgb`, except for damage that only decoding shows.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _open(picture_bytes(path), path).size
+    return _open(picture_bytes(path), path).size
 
 
 def picture_bytes(path: Path | str) -> bytes:
@@ -128,6 +131,9 @@ def _open(data: bytes, path: Path | str) -> Image.Image:
             f"{_name(path)}: the header of a picture file must be whole; it is damaged ({problem}). "
             "Fetch or export it again, or take it out of the set."
         ) from problem
+    if image.format in _DRAWINGS:
+        what = f"a picture must be made of pixels; this is {_DRAWINGS[image.format]}. Export it as PNG."
+        raise ImageReadError(f"{_name(path)}: {what}")
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise ImageReadError(_too_large(path, f"{width} × {height}"))
@@ -183,7 +189,7 @@ def _deep_grey(image: Image.Image) -> np.ndarray:
         raise ValueError("pixels that are not finite numbers")
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     if image.mode.startswith("I") and low >= 0 and high <= 65535:
-        grey = values / 257.0
+        grey = np.minimum(values / _grey_range(image) * 255.0, 255.0)
     elif image.mode == "F" and low >= 0 and high <= 255:
         grey = values * 255.0 if high <= 1 else values
     else:
@@ -192,6 +198,13 @@ def _deep_grey(image: Image.Image) -> np.ndarray:
     if isinstance(see_through, int):
         grey = np.where(values == see_through, _WHITE, grey)
     return np.repeat(np.rint(grey).astype(np.uint8)[..., None], 3, axis=2)
+
+
+def _grey_range(image: Image.Image) -> int:
+    """Return the value of white: 65535, less where a TIFF says that its grey has fewer bits."""
+    tags = getattr(image, "tag_v2", {})
+    bits = tags.get(_BITS_TAG, (16,))[0]
+    return 2**bits - 1 if 8 < bits < 16 else 65535
 
 
 def _orientation(image: Image.Image) -> int:

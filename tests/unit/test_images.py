@@ -1,5 +1,6 @@
 import io
 import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -108,6 +109,42 @@ def test_32_bit_and_float_grey(tmp_path, dtype, values, expected):
     assert corners(path)[0, :, 0].tolist() == expected
 
 
+def test_12_bit_tiff_is_scaled_by_its_own_range(tmp_path):
+    pixels = bytes([0xFF, 0xF8, 0x00, 0x00, 0x00, 0x00])  # 4095, 2048, 0, 0: two pixels in three bytes
+    tags = [(256, 4), (257, 1), (258, 12), (259, 1), (262, 1), (273, 8), (277, 1), (278, 1), (279, 6)]
+    directory = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+    head = b"II*\0" + struct.pack("<I", 14) + pixels
+    (tmp_path / "a.tif").write_bytes(head + struct.pack("<H", len(tags)) + directory + b"\0" * 4)
+    assert corners(tmp_path / "a.tif")[0, :, 0].tolist() == [255, 128, 0, 0]
+
+
+def png_of(colour_type, samples):
+    """Write a 16-bit PNG by hand, one row: Pillow writes grey ones only."""
+
+    def chunk(name, content):
+        return (
+            struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        )
+
+    channels = {2: 3, 4: 2, 6: 4}[colour_type]
+    head = struct.pack(">IIBBBBB", len(samples) // channels, 1, 16, colour_type, 0, 0, 0)
+    row = zlib.compress(b"\0" + np.array(samples, dtype=">u2").tobytes())
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", row) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    ("colour_type", "samples", "expected"),
+    [
+        (2, [0, 257, 65535], [[0, 1, 255]]),
+        (4, [257, 65535, 0, 0], [[1, 1, 1], WHITE]),
+        (6, [257, 514, 65535, 65535, 0, 0, 0, 0], [[1, 2, 255], WHITE]),
+    ],
+)
+def test_16_bit_colour_and_alpha(tmp_path, colour_type, samples, expected):
+    (tmp_path / "a.png").write_bytes(png_of(colour_type, samples))
+    assert corners(tmp_path / "a.png")[0].tolist() == expected
+
+
 def test_float_pixels_that_are_not_numbers_are_an_error(tmp_path):
     path = saved(tmp_path, Image.fromarray(np.array([[0, np.nan]], dtype=np.float32)), "a.tif")
     with pytest.raises(ImageReadError, match=r"a\.tif: .*not finite"):
@@ -192,6 +229,7 @@ def noisy_png() -> bytes:
         (b"", "must not be empty; it has 0 bytes"),
         (b"<!DOCTYPE html><html>404</html>", "this is a web page, so the download failed"),
         (b'<?xml version="1.0"?>\n<svg xmlns="x"></svg>', "this is an SVG drawing. Export it as PNG"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n", "this is a PostScript drawing"),
         (b"version https://git-lfs.github.com/spec/v1", "Git LFS pointer"),
         (b"hello, no picture", "a format that Pillow reads; its first bytes are b'hello, n'"),
         (noisy_png()[:5000], "must decode whole; it is truncated or damaged"),
@@ -228,8 +266,6 @@ def test_a_decompression_bomb_is_refused_by_its_header(tmp_path, side):
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
     good = noisy_png()
     chunk = b"IHDR" + header
-    import zlib
-
     crc = struct.pack(">I", zlib.crc32(chunk))
     (tmp_path / "bomb.png").write_bytes(good[:12] + chunk + crc + good[33:])
     with pytest.raises(
