@@ -121,7 +121,7 @@ def embed(
 
 
 def _vectors(backbone, layer, digests: dict[str, str], batch_size: int, cache: bool, device):
-    """Return digest → vector, digest → reason, the number computed, and notes; look up first, keep afterwards."""
+    """Return digest → vector, digest → reason, the number computed and notes: look up, compute, keep."""
     path = layer_path(backbone, layer)
     key = embedding_cache.key(backbone, path) if cache and digests else ""
     known, notes = embedding_cache.load(key, digests.values()) if key else ({}, [])

