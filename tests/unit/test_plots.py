@@ -106,21 +106,31 @@ def test_associations_have_a_zero_line_and_say_what_the_sign_means():
     assert figure.get_supxlabel().index("woman") < figure.get_supxlabel().index("man closer to the first →")
 
 
-def test_transfer_scores_show_seeds_mean_interval_and_ceiling():
-    columns = ["set", "backbone", "seed", "kind", "r", "low", "high", "ceiling"]
-    frame = pd.DataFrame(
-        [
-            ("scenes", "lite0", 0, "intra", 0.8, 0.5, 0.9, 0.95),
-            ("scenes", "lite0", "mean", "intra", 0.85, NAN, NAN, NAN),
-        ],
-        columns=columns,
-    )
-    [ax] = plots.transfer_scores(frame).axes
+def transfer_rows():
+    columns = ["set", "backbone", "seed", "kind", "r", "low", "high", "ceiling", "cross_half"]
+    rows = [
+        ("scenes", "lite0", 0, "intra", 0.8, 0.5, 0.9, 0.6, 0.55),
+        ("scenes", "lite0", "mean", "intra", 0.85, NAN, NAN, NAN, NAN),
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_transfer_scores_show_seeds_mean_and_interval():
+    [ax] = plots.transfer_scores(transfer_rows().drop(columns=["ceiling", "cross_half"])).axes
     assert markers(ax, "D")[0][0] == 0.8
     assert markers(ax, "s")[0][:2] == (0.85, "#262626")
     spans = [list(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) == 2]
-    assert [0.5, 0.9] in spans
-    assert [0.95, 0.95] in spans
+    assert spans == [[0.5, 0.9], [0, 0]]
+
+
+def test_a_ceiling_stands_only_beside_the_half_sample_score_that_it_bounds():
+    figure = plots.transfer_scores(transfer_rows())
+    [ax] = figure.axes
+    assert markers(ax, "d")[0][::2] == (0.55, "#ffffff")
+    assert [0.6, 0.6] in [list(line.get_xdata()) for line in ax.lines]
+    alone = plots.transfer_scores(transfer_rows().drop(columns="cross_half"))
+    assert markers(alone.axes[0], "d") == []
+    assert "its ceiling" not in [text.get_text() for text in alone.legends[0].get_texts()]
 
 
 def test_finetuning_curves_show_both_losses_and_chance():

@@ -83,12 +83,13 @@ def transfer_scores(frame: pd.DataFrame) -> Figure:
     Parameters
     ----------
     frame : DataFrame
-        Columns set, backbone, seed (a number or "mean", of seed means), kind, r, low, high, ceiling.
+        Columns set, backbone, seed (a number or "mean", of seed means), kind, r, low, high; where it has
+        cross_half and ceiling, also the score between halves of the pictures and the most that it could be.
 
     Returns
     -------
     Figure
-        1: the order of the similarities is unchanged; 0 (dotted): unrelated. A grey bar marks ``ceiling``.
+        1: the order of the similarities is unchanged; 0 (dotted): unrelated.
     """
     sets, kinds, backbones = (list(frame[column].unique()) for column in ("set", "kind", "backbone"))
     size = (WIDTH, (0.28 * len(frame) / len(sets) / len(kinds) + 0.95) * len(sets) + 0.5)
@@ -125,7 +126,9 @@ def _scores(ax: Axes, part: pd.DataFrame, y: float) -> None:
         colour = INK if mean else STAGES["finetuned"]["color"]
         _interval(ax, row.low, row.high, at, colour)
         ax.plot(row.r, at, "s" if mean else "D", color=colour, markersize=6)
-        ax.plot([row.ceiling] * 2, [at - 0.09, at + 0.09], color=NULL, linewidth=2.5, zorder=1)
+        if "cross_half" in part:
+            ax.plot([row.ceiling] * 2, [at - 0.09, at + 0.09], color=NULL, linewidth=2.5, zorder=1)
+            ax.plot(row.cross_half, at, "d", color=NULL, markerfacecolor="white", markersize=4.5, zorder=1)
 
 
 def finetuning_curves(history: pd.DataFrame, chance: Mapping[str, float] | None = None) -> Figure:
