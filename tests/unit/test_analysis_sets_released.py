@@ -149,6 +149,12 @@ def test_a_broken_or_missing_tar_leaves_nothing_behind(tmp_path, root):
     assert [path for path in (tmp_path / "compendium").rglob("*") if path.is_file()] == []
 
 
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, root):
+    (tmp_path / "compendium").write_text("a file where the folder should be")
+    with pytest.raises(OSError, match=r"must be writable to unpack sets\.tar there .*set BIASTRANSFER_ROOT"):
+        load_set("released", root=tarred(root, tmp_path))
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

@@ -33,6 +33,8 @@ def unpack(tar: Path) -> Path:
 
     Raises
     ------
+    OSError
+        ``data/derived`` cannot be written.
     ValueError
         Not a tar, a member that would leave the folder, or one over 64 MiB.
 
@@ -44,14 +46,14 @@ def unpack(tar: Path) -> Path:
     if (folder / NAMES).is_file():
         return folder
     partial = folder.with_name(f".{folder.name}.partial-{secrets.token_hex(4)}")
-    partial.mkdir(parents=True)
     try:
+        partial.mkdir(parents=True)
         renamed = _extract(tar, partial)
         (partial / NAMES).write_text(json.dumps(renamed, indent=1), encoding="utf-8")
         os.replace(partial, folder)
-    except OSError:
+    except OSError as problem:
         if not (folder / NAMES).is_file():  # otherwise another process was faster
-            raise
+            raise _unwritable(folder, tar, problem) from problem
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder
@@ -61,6 +63,14 @@ def original_names(folder: Path) -> dict[str, str]:
     """Return {path in ``folder``: name in the tar} for the names that were changed; {} for a checkout."""
     file = folder / NAMES
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def _unwritable(folder: Path, tar: Path, problem: OSError) -> OSError:
+    return OSError(
+        problem.errno,
+        f"{folder.parent} must be writable to unpack {tar.name} there ({problem.strerror}); free it, or set "
+        "BIASTRANSFER_ROOT to another folder",
+    )
 
 
 def _extract(tar: Path, folder: Path) -> dict[str, str]:

@@ -18,6 +18,7 @@ _FLAG_REASONS = {
     "depiction": "a depiction (drawing, statue, toy)",
     "inside": "a view from inside",
 }
+_ROLES = [*PARENTS, *PEOPLE, "part"]  # each a bit of a picture's `boxed` and `positive`
 _UNKNOWN = "no person boxed, absence not verified"
 _ABSENT = "no person boxed, absence verified"
 
@@ -116,83 +117,86 @@ def describe(files: Files, *, min_area: float, allow: Sequence[str], verified_ab
     DataFrame
         id, object, person, problem, person_absent (bool), ordered by id.
     """
-    table = pl.DataFrame(roles(files.hierarchy), schema=["LabelName", "role"], orient="row")
-    boxes = scan_boxes(files.boxes)
-    every = boxes.select(pl.col("ImageID").unique()).collect(engine="streaming")["ImageID"]
-    ours = boxes.join(table.lazy(), on="LabelName").collect(engine="streaming")
-    labels = scan_labels(files.labels).join(table.lazy(), on="LabelName").collect(engine="streaming")
-    more = scan_labels(files.labels).select(pl.col("ImageID").unique()).collect(engine="streaming")["ImageID"]
-    index = pd.Index(sorted(set(every) | set(more)), name="id")
-    share = _wide(ours, index)
-    positive = _wide(labels.filter("present").with_columns(share=pl.lit(1.0)), index) > 0
-    denied = labels.filter(~pl.col("present")).select("ImageID", "LabelName").unique()
-    facts = _read(share, positive, min_area)
-    contradicted = _among(index, ours.join(denied, on=["ImageID", "LabelName"])["ImageID"])
-    absent = _among(index, denied.filter(pl.col("LabelName") == PERSON)["ImageID"])
-    flagged = [
-        (_among(index, ours.filter(flag)["ImageID"]), _FLAG_REASONS[flag])
-        for flag in FLAGS
-        if flag not in allow
-    ]
-    alone = (facts["object"] != "") & (facts["person"] == "")
+    table = pl.DataFrame(roles(files.hierarchy), schema=["LabelName", "role"], orient="row").with_columns(
+        bit=pl.col("role").replace_strict({role: 1 << place for place, role in enumerate(_ROLES)}),
+        thing=pl.col("role").is_in(list(PARENTS)),
+        someone=pl.col("role").is_in(list(PEOPLE)),
+    )
+    boxes = scan_boxes(files.boxes).join(table.lazy(), on="LabelName", how="left")
+    labels = scan_labels(files.labels).join(table.lazy(), on="LabelName", how="left")
+    denied = labels.filter(~pl.col("present") & pl.col("bit").is_not_null()).select("ImageID", "LabelName")
+    against = boxes.join(denied, on=["ImageID", "LabelName"], how="semi").select("ImageID").unique()
+    seen, said, contradicted = pl.collect_all(
+        [_boxed(boxes), _labelled(labels), against.with_columns(contradicted=pl.lit(True))],
+        engine="streaming",
+    )
+    facts = seen.join(said, on="ImageID", how="full", coalesce=True)
+    facts = facts.join(contradicted, on="ImageID", how="left").sort("ImageID")
+    known = {name: facts[name].fill_null(0).to_numpy() for name in facts.columns if name != "ImageID"}
+    read = _read(known, min_area)
+    flagged = [(known[flag] > 0, reason) for flag, reason in _FLAG_REASONS.items() if flag not in allow]
+    alone = (read["object"] != "") & (read["person"] == "")
+    absent = known["person_absent"] > 0
     rules = [
         *flagged,
-        (contradicted, "a box of a class that was verified absent"),
-        (facts["problem"] != "", facts["problem"]),
+        (known["contradicted"] > 0, "a box of a class that was verified absent"),
+        (read["problem"] != "", read["problem"]),
         (alone & ~absent & verified_absence, "a person's absence is not verified"),
     ]
-    facts["problem"] = np.select([rule for rule, _ in rules], [text for _, text in rules], default="")
-    return facts.assign(person_absent=absent).reset_index()
+    read["problem"] = np.select([rule for rule, _ in rules], [text for _, text in rules], default="")
+    return pd.DataFrame({"id": facts["ImageID"].to_list()} | read | {"person_absent": absent})
 
 
-def _read(share: pd.DataFrame, positive: pd.DataFrame, min_area: float) -> pd.DataFrame:
-    """Read object, person and first problem from each role's largest box and from positive labels."""
-    boxed = share > 0
-    things = boxed[list(PARENTS)]
-    number = things.sum(axis=1)
-    people = boxed[list(PEOPLE)]
-    someone = people.any(axis=1) | boxed["part"]
+def _boxed(boxes: pl.LazyFrame) -> pl.LazyFrame:
+    """Return a row a picture: roles boxed (bits), largest shares of object and person, flags of ours."""
+    ours = pl.col("bit").is_not_null()
+    return boxes.group_by("ImageID").agg(
+        pl.col("bit").fill_null(0).bitwise_or().alias("boxed"),
+        pl.col("share").filter("thing").max().alias("thing_share"),
+        pl.col("share").filter("someone").max().alias("person_share"),
+        *[(pl.col(flag) & ours).any().cast(pl.Int8).alias(flag) for flag in FLAGS],
+    )
+
+
+def _labelled(labels: pl.LazyFrame) -> pl.LazyFrame:
+    """Return a row a picture: roles verified present (bits), and whether a person was verified absent."""
+    absent = (pl.col("LabelName") == PERSON) & ~pl.col("present")
+    return labels.group_by("ImageID").agg(
+        pl.when("present").then(pl.col("bit")).fill_null(0).bitwise_or().alias("positive"),
+        absent.any().cast(pl.Int8).alias("person_absent"),
+    )
+
+
+def _read(known: dict[str, np.ndarray], min_area: float) -> dict[str, np.ndarray]:
+    """Read object, person and first problem from the roles boxed and labelled and the largest shares."""
+    boxed, said = (
+        {role: known[kind] & (1 << place) > 0 for place, role in enumerate(_ROLES)}
+        for kind in ("boxed", "positive")
+    )
+    number = sum(boxed[thing].astype(int) for thing in PARENTS)
+    people = np.any([boxed[one] for one in PEOPLE], axis=0)
+    someone = people | boxed["part"]
     male, female = boxed["man"] | boxed["boy"], boxed["woman"] | boxed["girl"]
     person = np.select(
         [male & female, boxed["person"] | (someone & ~male & ~female), male, female],
         ["both", "unknown", "man", "woman"],
         default="",
     )
-    child = (boxed["boy"] | boxed["girl"]) & ~boxed["man"] & ~boxed["woman"]
-    named = (
-        positive[["man", "woman", "boy", "girl", *PARENTS]]
-        & ~boxed[["man", "woman", "boy", "girl", *PARENTS]]
-    )
-    unboxed = named.any(axis=1) | (positive[["person", "part"]].any(axis=1) & ~someone)
-    small_thing = (number == 1) & (share[list(PARENTS)].max(axis=1) < min_area)
-    small_person = people.any(axis=1) & (share[list(PEOPLE)].max(axis=1) < min_area)
+    child = (male | female) & ~boxed["man"] & ~boxed["woman"]
+    whole = [*PARENTS, "man", "woman", "boy", "girl"]
+    unboxed = np.any([said[role] & ~boxed[role] for role in whole], axis=0)
     rules = [
-        (unboxed, "labelled as present but not boxed"),
+        (unboxed | ((said["person"] | said["part"]) & ~someone), "labelled as present but not boxed"),
         (child & (person != "both"), "a boy or a girl, and no man or woman"),
-        (small_thing, "one of the set's objects below the minimum area"),
-        (small_person, "a person below the minimum area"),
+        (
+            (number == 1) & (known["thing_share"] < min_area),
+            "one of the set's objects below the minimum area",
+        ),
+        (people & (known["person_share"] < min_area), "a person below the minimum area"),
     ]
     problem = np.select([rule for rule, _ in rules], [text for _, text in rules], default="")
-    only = np.where(number > 1, "several", np.where(number == 1, things.idxmax(axis=1), ""))
-    return pd.DataFrame({"object": only, "person": person, "problem": problem}, index=share.index)
-
-
-def _wide(rows: pl.DataFrame, index: pd.Index) -> pd.DataFrame:
-    """Return each picture's largest share by role, 0 where the role does not occur."""
-    every = [*PARENTS, *PEOPLE, "part"]
-    largest = rows.group_by("ImageID", "role").agg(pl.col("share").max()).sort("ImageID", "role")
-    frame = pd.DataFrame(
-        {name: largest[name].to_list() for name in ("ImageID", "role", "share")},
-        columns=["ImageID", "role", "share"],
-    )
-    # A box of no area (a line, rounding) still says that the thing is there.
-    frame["share"] = np.maximum(frame["share"].to_numpy(dtype=float), 1e-9)
-    wide = frame.pivot(index="ImageID", columns="role", values="share")
-    return wide.reindex(index=index, columns=every).fillna(0.0)
-
-
-def _among(index: pd.Index, ids: pl.Series) -> np.ndarray:
-    return index.isin(ids.unique().to_list())
+    only = np.select([number > 1, *[boxed[thing] for thing in PARENTS]], ["several", *PARENTS], default="")
+    return {"object": only, "person": person, "problem": problem}
 
 
 def _expansion(files: Files) -> list[str]:
