@@ -2,12 +2,17 @@
 
 from .charts import associations, finetuning_curves, similarities, transfer_scores
 from .contact_sheets import contact_sheet, set_sizes
+from .printed import items_for_power, printed_associations, printed_p_against_z, printed_scores
 from .style import set_style
 
 __all__ = [
     "associations",
     "contact_sheet",
     "finetuning_curves",
+    "items_for_power",
+    "printed_associations",
+    "printed_p_against_z",
+    "printed_scores",
     "set_sizes",
     "set_style",
     "similarities",
