@@ -1,4 +1,4 @@
-"""Directives that let a written page depend on executed notebooks: ``when-built`` and ``notebook-figure``.
+"""What the book takes from executed notebooks: ``when-built``, ``notebook-figure`` and titles told apart.
 
 Which notebooks a build holds varies with the run. A page says with ``when-built`` which sentences need which
 notebooks; in a build without them it shows one line that names what is missing instead of a broken reference.
@@ -93,8 +93,29 @@ class NotebookFigure(SphinxDirective):
         return [figure]
 
 
+def tell_pages_apart(app, docname: str, source: list[str]) -> None:
+    """Add to the title of an executed notebook what sets it apart from the other pages of that notebook.
+
+    A page is called as its notebook and what it was executed for: of ``03-similarity-scenes-coco`` the
+    title gets "scenes-coco". Pages on the released photographs say so.
+    """
+    path = Path(app.env.doc2path(docname))
+    if path.suffix != ".ipynb":
+        return
+    notebook = json.loads(source[0])
+    made_from = Path(notebook["metadata"].get("papermill", {}).get("input_path") or path).stem
+    apart = path.stem.removeprefix(made_from).strip("-")
+    apart = "photographs" if path.parent.name == "released" else apart
+    first = notebook["cells"][0]
+    title, newline, rest = "".join(first["source"]).partition("\n")
+    if apart and title.startswith("# "):
+        first["source"] = f"{title} · {apart}{newline}{rest}"
+        source[0] = json.dumps(notebook)
+
+
 def setup(app):
-    """Register the directives with Sphinx."""
+    """Register the directives and the titles with Sphinx."""
+    app.connect("source-read", tell_pages_apart)
     app.add_directive("when-built", WhenBuilt)
     app.add_directive("notebook-figure", NotebookFigure)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
