@@ -85,7 +85,8 @@ def choose(
         An unknown class or rule, or a cap below 1.
     """
     wanted = check_choice(schema, classes, cap, random, n_random)
-    ranked = pictures.assign(_rank=[_rank(seed, one) for one in pictures["id"]]).sort_values(["_rank", "id"])
+    order = np.argsort([_rank(seed, one) for one in pictures["id"].tolist()], kind="stable")
+    ranked = pictures.iloc[order]
     named = ranked[ranked["class"].isin([one for one in wanted if one != "random"])]
     place = named.groupby("class").cumcount()
     kept = named if cap is None else named[place < cap]
@@ -101,7 +102,7 @@ def choose(
         _decided(unused, "excluded", reason, ""),
     ]
     chosen = pd.concat([kept, control.assign(**{"class": "random"})])
-    return chosen.drop(columns="_rank").sort_index(), made
+    return chosen.sort_index(), made
 
 
 def check_choice(
@@ -159,5 +160,5 @@ def _decided(pictures: pd.DataFrame, decision: str, reason, name) -> pd.DataFram
     return made
 
 
-def _rank(seed: int, one: str) -> bytes:
-    return hashlib.blake2b(f"{seed}:{one}".encode(), digest_size=8).digest()
+def _rank(seed: int, one: str) -> int:
+    return int.from_bytes(hashlib.blake2b(f"{seed}:{one}".encode(), digest_size=7).digest())
