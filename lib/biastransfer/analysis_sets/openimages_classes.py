@@ -34,11 +34,11 @@ CHILDREN = {
         "/m/025rp__ /m/02fq_6 /m/02jfl0 /m/02wbtzl /m/02h19r /m/080hkjn /m/0gjkl /m/0hnnb /m/0jyfg /m/0nl46"
     ),
     "mammal": (
-        "/m/01h44 /m/01lrl /m/01dws /m/01dxs /m/03bj1 /m/0633h /m/01yrx /m/0306r /m/0449p /m/04g2r /m/06l9r "
-        "/m/07dm6 /m/096mb /m/0bt9lr /m/0c29q /m/0cd4d /m/0cn6p /m/0dq75 /m/01x_v /m/01xq0k1 /m/03bk1 "
-        "/m/03d443 /m/03fwl /m/03k3r /m/03qrc /m/04c0y /m/04cp_ /m/04rmv /m/068zj /m/06mf6 /m/071qp /m/07bgp "
-        "/m/0898b /m/08pbxl /m/09f20 /m/09kx5 /m/0bwd_0j /m/0c568 /m/0cl4p /m/0cnyhnx /m/0czz2 /m/0dbzx /m/0gd2v "
-        "/m/02hj4 /m/084zz /m/0gd36 /m/02l8p9 /m/0km7z /m/0pcr /m/0xfy"
+        "/m/01h44 /m/01lrl /m/01dws /m/01dxs /m/03bj1 /m/0633h /m/01yrx /m/0306r /m/0449p /m/04g2r "
+        "/m/06l9r /m/07dm6 /m/096mb /m/0bt9lr /m/0c29q /m/0cd4d /m/0cn6p /m/0dq75 /m/01x_v /m/01xq0k1 "
+        "/m/03bk1 /m/03d443 /m/03fwl /m/03k3r /m/03qrc /m/04c0y /m/04cp_ /m/04rmv /m/068zj /m/06mf6 "
+        "/m/071qp /m/07bgp /m/0898b /m/08pbxl /m/09f20 /m/09kx5 /m/0bwd_0j /m/0c568 /m/0cl4p /m/0cnyhnx "
+        "/m/0czz2 /m/0dbzx /m/0gd2v /m/02hj4 /m/084zz /m/0gd36 /m/02l8p9 /m/0km7z /m/0pcr /m/0xfy"
     ),
 }
 
