@@ -1,0 +1,230 @@
+import argparse
+import json
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from torch import nn
+
+from biastransfer.backbones import load_backbone, replace_head
+from biastransfer.checkpoints import load_into, read_meta, save
+
+
+def small(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 2, 1))
+
+
+NAMES = 8  # tensors of `small` without the counter of batches
+
+
+def prefixed(state, prefix):
+    return {prefix + name: value for name, value in state.items()}
+
+
+def same(first, second):
+    return all(torch.equal(value, second.state_dict()[name]) for name, value in first.state_dict().items())
+
+
+@pytest.fixture(scope="module")
+def finetuned():
+    backbone = load_backbone("squeezenet1_1")
+    return replace_head(backbone, ["car", "stop sign"], seed=3)
+
+
+def test_saved_backbone_is_rebuilt_whole(finetuned, tmp_path):
+    changed = type(finetuned)(**{**vars(finetuned), "transform": finetuned.transform.with_size(64)})
+    path = save(changed, tmp_path / "best.safetensors", seed=3, recipe={"lr": 0.01}, epoch=4)
+    again = load_backbone(path)
+    x = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(again.module(x), finetuned.module(x))
+    assert (again.name, again.classes, again.own_head) == ("squeezenet1_1", ("car", "stop sign"), False)
+    assert again.transform == changed.transform
+    assert not again.module.training
+    meta = read_meta(path)
+    assert (meta["seed"], meta["recipe"], meta["epoch"]) == (3, {"lr": 0.01}, 4)
+
+
+def test_pretrained_backbone_keeps_its_own_head(tmp_path):
+    backbone = load_backbone("squeezenet1_1")
+    again = load_backbone(save(backbone, tmp_path / "own.safetensors"))
+    assert same(again.module, backbone.module)
+    assert again.own_head
+    assert again.classes == backbone.classes
+
+
+def test_same_backbone_same_bytes(finetuned, tmp_path):
+    first, second = save(finetuned, tmp_path / "a.safetensors"), save(finetuned, tmp_path / "b.safetensors")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_save_refuses_names_it_needs(finetuned, tmp_path):
+    with pytest.raises(ValueError, match=r"'classes'.* written by save itself"):
+        save(finetuned, tmp_path / "x.safetensors", classes=["a"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_flipped_bit_in_a_checkpoint_is_seen(finetuned, tmp_path):
+    path = save(finetuned, tmp_path / "best.safetensors")
+    data = bytearray(path.read_bytes())
+    data[-1000] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="not those that were saved; the file is damaged"):
+        load_backbone(path)
+
+
+def test_what_is_no_checkpoint_of_ours(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+        load_backbone(tmp_path / "none.safetensors")
+    (tmp_path / "half.safetensors").write_bytes(b"\xff" * 100)
+    with pytest.raises(ValueError, match="not a whole safetensors file"):
+        load_backbone(tmp_path / "half.safetensors")
+    safetensors.torch.save_file(small().state_dict(), tmp_path / "plain.safetensors")
+    with pytest.raises(ValueError, match=r"does not say which network it holds; .* load_into"):
+        read_meta(tmp_path / "plain.safetensors")
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda state: state,
+        lambda state: {"state_dict": prefixed(state, "module."), "epoch": 3},
+        lambda state: {"state_dict": prefixed(state, "backbone.") | {"head.weight": torch.rand(2, 2)}},
+        lambda state: {"model": prefixed(state, "model."), "args": argparse.Namespace(lr=0.1)},
+        lambda state: {
+            "classy_state_dict": {"base_model": {"model": {"trunk": prefixed(state, "_feature_blocks.")}}}
+        },
+        lambda state: {
+            "state_dict": state,
+            "best": np.float64(0.5),
+            "optimizer": {"state": {0: {"step": 3}}},
+        },
+        lambda state: {"pytorch-lightning_version": "2.0", "state_dict": prefixed(state, "net.encoder.")},
+    ],
+    ids=["plain", "module", "backbone", "namespace", "vissl", "numpy scalar", "lightning"],
+)
+def test_layouts_of_pth(wrap, tmp_path):
+    source, target = small(1), small(2)
+    torch.save(wrap(source.state_dict()), tmp_path / "model.pth")
+    report = load_into(target, tmp_path / "model.pth")
+    assert (report.matched, report.total, report.coverage, report.unmatched) == (NAMES, NAMES, 1.0, ())
+    source[1].num_batches_tracked += target[1].num_batches_tracked
+    assert same(source, target)
+
+
+def test_momentum_encoder_is_not_taken(tmp_path):
+    query, key, target = small(1), small(2), small(3)
+    both = prefixed(key.state_dict(), "module.encoder_k.") | prefixed(query.state_dict(), "module.encoder_q.")
+    torch.save({"state_dict": both}, tmp_path / "moco.pth.tar")
+    report = load_into(target, tmp_path / "moco.pth.tar")
+    assert same(query, target)
+    assert report.prefix == "state_dict.module.encoder_q."
+    assert report.alternatives == ("state_dict.module.encoder_k.",)
+    load_into(target, tmp_path / "moco.pth.tar", prefix="state_dict.module.encoder_k.")
+    assert same(key, target)
+
+
+def test_npz_and_safetensors_and_half_precision(tmp_path):
+    source = small(1)
+    state = source.state_dict()
+    np.savez(
+        tmp_path / "m.npz",
+        **{f"params/{name.replace('.', '/')}": value.numpy() for name, value in state.items()},
+    )
+    safetensors.torch.save_file(prefixed(state, "module."), tmp_path / "m.safetensors")
+    torch.save({name: value.half() for name, value in state.items()}, tmp_path / "half.pth")
+    for file in ("m.npz", "m.safetensors"):
+        target = small(2)
+        assert load_into(target, tmp_path / file).coverage == 1
+        assert same(source, target)
+    target = small(2)
+    load_into(target, tmp_path / "half.pth")
+    assert target[0].weight.dtype == torch.float32
+    assert torch.allclose(target[0].weight, source[0].weight, atol=1e-3)
+
+
+def test_low_coverage_lists_what_did_not_match_and_loads_nothing(tmp_path):
+    source, target = small(1).state_dict(), small(2)
+    before = small(2)
+    source["3.weight"] = torch.rand(7, 4, 1, 1)
+    source["other.weight"] = source.pop("0.weight")
+    torch.save(source, tmp_path / "model.pth")
+    with pytest.raises(ValueError, match="at least 95% of the network's tensors") as error:
+        load_into(target, tmp_path / "model.pth")
+    assert f"6 of {NAMES} (75.0%)" in str(error.value)
+    assert "0.weight: not in the file" in str(error.value)
+    assert "3.weight: (7, 4, 1, 1) in the file, (2, 4, 1, 1) in the network" in str(error.value)
+    assert "other.weight" in str(error.value)
+    assert same(before, target)
+    report = load_into(target, tmp_path / "model.pth", min_coverage=0.5)
+    assert report.coverage == 0.75
+    assert report.unused == ("3.weight", "other.weight")
+
+
+@pytest.mark.parametrize("content", [{}, {"state_dict": {}}, {"epoch": 3}, {"fc.weight": torch.rand(2, 2)}])
+def test_a_file_without_the_weights_is_an_error(content, tmp_path):
+    torch.save(content, tmp_path / "model.pth")
+    with pytest.raises(ValueError, match=rf"it holds 0 of {NAMES} \(0.0%\)"):
+        load_into(small(), tmp_path / "model.pth")
+
+
+class _Touches:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_pickle_runs_only_when_trusted(tmp_path):
+    touched = tmp_path / "touched"
+    torch.save({"state_dict": small(1).state_dict(), "hook": _Touches(touched)}, tmp_path / "model.pth")
+    with pytest.raises(ValueError, match=r"tensors and plain values only.*trust_pickle=True"):
+        load_into(small(2), tmp_path / "model.pth")
+    assert not touched.exists()
+    assert load_into(small(2), tmp_path / "model.pth", trust_pickle=True).coverage == 1
+
+
+def test_whole_module_needs_trust(tmp_path):
+    source, target = small(1), small(2)
+    torch.save(source, tmp_path / "module.pt")
+    with pytest.raises(ValueError, match="trust_pickle"):
+        load_into(target, tmp_path / "module.pt")
+    load_into(target, tmp_path / "module.pt", trust_pickle=True)
+    assert same(source, target)
+
+
+def test_weights_that_are_not_finite(tmp_path):
+    state = small(1).state_dict()
+    state["0.bias"][1] = float("nan")
+    torch.save(state, tmp_path / "model.pth")
+    with pytest.raises(ValueError, match=r"weights must be finite; .* 0\.bias"):
+        load_into(small(2), tmp_path / "model.pth")
+
+
+@pytest.mark.parametrize("name", ["cut.pth", "cut.npz", "cut.safetensors", "text.pth"])
+def test_damaged_files(name, tmp_path):
+    state = small(1).state_dict()
+    torch.save(state, tmp_path / "cut.pth")
+    np.savez(tmp_path / "cut.npz", **{key: value.numpy() for key, value in state.items()})
+    safetensors.torch.save_file(state, tmp_path / "cut.safetensors")
+    for file in tmp_path.iterdir():
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    (tmp_path / "text.pth").write_text("<html>not found</html>")
+    with pytest.raises(ValueError, match=f"{name} (is not a whole|must hold tensors)"):
+        load_into(small(2), tmp_path / name)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+        load_into(small(), tmp_path / "none.pth")
+
+
+def test_backbone_is_accepted_and_metadata_is_json(finetuned, tmp_path):
+    path = save(finetuned, tmp_path / "best.safetensors", note="é")
+    other = replace_head(load_backbone("squeezenet1_1"), ["car", "stop sign"], seed=9)
+    assert load_into(other, path).coverage == 1
+    assert same(other.module, finetuned.module)
+    assert json.loads(json.dumps(read_meta(path)))["note"] == "é"
