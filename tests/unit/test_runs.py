@@ -1,0 +1,192 @@
+"""Runs: pages are checked before anything is executed, and every refusal is one sentence."""
+
+import json
+
+import pytest
+
+from biastransfer import build, execute, paths, runs
+from biastransfer.locks import locked
+from biastransfer.runs import RunError, load_pages, plan
+
+CELL = """\
+run: str = "smoke"  # name
+seed: int = 0  # of all, allowed: >= 0
+committed: bool = False  # show
+root: str = ""  # pictures
+"""
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """Return a compendium of one notebook, with runs demo and released."""
+    monkeypatch.setenv("BIASTRANSFER_ROOT", str(tmp_path))
+    write_notebook(tmp_path, "01-a", CELL)
+    write_run(
+        tmp_path, "demo", "pages:\n  - {page: 01-a-one, notebook: 01-a, parameters: {run: demo, seed: 1}}"
+    )
+    write_run(
+        tmp_path,
+        "released",
+        "pages:\n  - {page: 01-a, notebook: 01-a, parameters: {committed: true},"
+        " reads: [data/results/released/a.csv], with_pictures: {committed: false, root: $RELEASED}}",
+    )
+    return tmp_path
+
+
+def write_notebook(house, name, *cells):
+    (house / "notebooks").mkdir(exist_ok=True)
+    listed = [
+        {
+            "cell_type": "code",
+            "id": f"c{number}",
+            "source": cell,
+            "metadata": {"tags": ["parameters"]} if cell == CELL else {},
+            "outputs": [],
+            "execution_count": None,
+        }
+        for number, cell in enumerate(cells)
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    content = {"cells": listed, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    (house / "notebooks" / f"{name}.ipynb").write_text(json.dumps(content))
+
+
+def write_run(house, name, text):
+    (house / "runs").mkdir(exist_ok=True)
+    (house / "runs" / f"{name}.yaml").write_text(text)
+
+
+def test_a_page_has_what_its_entry_says(house):
+    [page] = load_pages("demo")
+    assert (page.run, page.name, page.notebook) == ("demo", "01-a-one", "01-a")
+    assert page.parameters == {"run": "demo", "seed": 1}
+    assert page.executed == house / "data/derived/executed/demo/01-a-one.ipynb"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "pages:\n  - {page: x, notebook: 09-z}",
+            r"x in runs/demo.yaml needs 09-z.ipynb, which is not in notebooks/",
+        ),
+        ("pages:\n  - {page: x, notebook: 01-a, tourch: 1}", r"takes the keys after, .*; got \['tourch'\]"),
+        (
+            "pages:\n  - {page: x, notebook: 01-a, parameters: {sead: 1}}",
+            r"01-a \(for x of .*no parameter 'sead'; did",
+        ),
+        ("pages:\n  - {page: x, notebook: 01-a, parameters: {seed: -1}}", r"seed must be >= 0; got -1"),
+        ("pages:\n  - {page: x, notebook: 01-a, after: [y]}", r"x in runs/demo.yaml comes after \['y'\]"),
+        (
+            "pages:\n" + 2 * "  - {page: x, notebook: 01-a}\n",
+            r"must name each page once; 'x' stands there twice",
+        ),
+        ("pages: !!python/object:os.system {}", r"runs/demo.yaml must list pages.*ConstructorError"),
+        ("- 1", r"runs/demo.yaml must list pages"),
+        ("pages:\n  - {page: x}", r"runs/demo.yaml must list pages.*notebook"),
+    ],
+)
+def test_a_wrong_entry_is_named(house, text, message):
+    write_run(house, "demo", text)
+    with pytest.raises(RunError, match=message):
+        load_pages("demo")
+
+
+def test_lists_of_predecessors_may_be_nested(house):
+    entry = "  - {page: %s, notebook: 01-a, after: %s}\n"
+    write_run(
+        house, "demo", "pages:\n" + entry % ("a", "[]") + entry % ("b", "[]") + entry % ("c", "[b, [a]]")
+    )
+    assert load_pages("demo")[2].after == ("b", "a")
+
+
+def test_unknown_run_lists_the_runs(house, capsys):
+    assert build.main(["--run", "deme"]) == 1
+    assert capsys.readouterr().err == "RUN must be one of demo, released; got 'deme'.\n"
+
+
+def test_missing_released_folder(house, capsys):
+    assert build.main(["--run", "released", "--released", "/nowhere"]) == 1
+    message = "RELEASED must be the folder or tar of the released analysis sets; /nowhere does not exist.\n"
+    assert capsys.readouterr().err == message
+    with pytest.raises(RunError, match="RELEASED goes with RUN=released; got RUN=demo"):
+        plan("demo", str(house))
+
+
+def test_released_pages_show_committed_numbers_where_there_are_some(house):
+    assert [page.name for page in plan("demo")] == ["01-a-one"]
+    with pytest.raises(RunError, match=r"data/results/released/a\.csv must hold the committed numbers"):
+        plan("released")
+    paths.results("released").mkdir(parents=True)
+    paths.results("released", "a.csv").write_text("a\n")
+    main, beside = plan("demo")
+    assert (main.run, beside.run) == ("demo", "released")
+    assert beside.parameters == {"committed": True}
+
+
+def test_released_pages_compute_from_given_pictures(house):
+    beside = plan("released", str(house))[1]
+    assert beside.parameters == {"committed": False, "root": str(house)}
+    assert beside.reads == (house,)
+
+
+def test_a_folder_that_cannot_be_written(house, capsys):
+    (house / "data").write_text("a file")
+    assert build.main(["--run", "demo"]) == 1
+    assert "data/derived must be a folder that can be written; Not a directory." in capsys.readouterr().err
+
+
+def test_the_book_shows_exactly_the_pages_of_the_run(house):
+    [page] = load_pages("demo")
+    page.executed.parent.mkdir(parents=True)
+    page.executed.write_text("new")
+    paths.book_pages("released").mkdir(parents=True)
+    for stale in (paths.book_pages("old.ipynb"), paths.book_pages("released", "old.ipynb")):
+        stale.write_text("")
+    build.gather([page])
+    assert [file.name for file in paths.book_pages().rglob("*.ipynb")] == ["01-a-one.ipynb"]
+    before = paths.book_pages("01-a-one.ipynb").stat()
+    build.gather([page])
+    after = paths.book_pages("01-a-one.ipynb").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns), (
+        "left alone when it is right"
+    )
+
+
+def test_a_failed_page_is_kept_and_its_error_told(house, capsys):
+    write_notebook(house, "02-b", CELL, "1 / seed")
+    page, unfinished = house / "page.ipynb", house / "unfinished" / "page.ipynb"
+    status = execute.main([str(house / "notebooks/02-b.ipynb"), str(page), str(unfinished), '{"seed": 0}'])
+    said = capsys.readouterr().out
+    assert status == 1
+    assert (
+        f"page failed: ZeroDivisionError: division by zero\n  What was executed is kept in {unfinished}."
+        in said
+    )
+    assert unfinished.exists()
+    assert not page.exists()
+    assert execute.main([str(house / "notebooks/02-b.ipynb"), str(page), str(unfinished), '{"seed": 1}']) == 0
+    assert page.exists()
+    assert not unfinished.exists()
+
+
+def test_locks_exclude_and_are_shared(tmp_path):
+    waited = []
+
+    def refuse():
+        waited.append(True)
+        raise TimeoutError
+
+    file = tmp_path / "folder" / "lock"
+    with locked(file, shared=True), locked(file, shared=True, on_wait=refuse):
+        with pytest.raises(TimeoutError), locked(file, on_wait=refuse):
+            pass
+        assert waited == [True]
+    with locked(file, on_wait=refuse):
+        pass
+
+
+def test_the_runs_of_this_compendium_are_right():
+    assert runs.list_runs() == sorted(file.stem for file in paths.run_file("x").parent.glob("*.yaml"))
+    for run in runs.list_runs():
+        assert load_pages(run)
