@@ -41,18 +41,25 @@ def glue_figure(name: str, figure: Figure) -> None:
 
 
 def table(
-    frame: pd.DataFrame, caption: str, *, formats: Mapping[str, str] | None = None, csv: str = ""
+    frame: pd.DataFrame,
+    caption: str,
+    *,
+    names: Mapping[str, str] | None = None,
+    formats: Mapping[str, str] | None = None,
+    csv: str = "",
 ) -> HTML:
     """Return a small rounded table that scrolls by itself where the page is narrow.
 
     Parameters
     ----------
     frame : DataFrame
-        Shown without its index. Where columns have levels, formats go by the last one.
+        Shown without its index. Where columns have levels, names and formats go by the last one.
     caption : str
         Stands above the table; says n, unit and what the intervals are over.
+    names : mapping of str to str
+        Headings of columns, by their names in `frame`.
     formats : mapping of str to str
-        Column name to format specification, such as ``{"p": ".2g"}``; other floats get ``.2f``.
+        Format specifications, such as ``{"p": ".2g"}``, by the names in `frame`; other floats get ``.2f``.
     csv : str
         File name; with it a link below the table saves what is shown.
 
@@ -60,16 +67,19 @@ def table(
     -------
     IPython.display.HTML
     """
+    columns = {name: _format(name, formats) for name in frame.columns}
     shown = pd.DataFrame(
-        {name: [_cell(value, _format(name, formats)) for value in frame[name]] for name in frame.columns}
+        {name: [_cell(value, spec) for value in frame[name]] for name, spec in columns.items()}
     )
     if isinstance(frame.columns, pd.MultiIndex):
         shown.columns = frame.columns
+    shown = shown.rename(columns=names or {}, level=frame.columns.nlevels - 1)
     body = shown.to_html(index=False, border=0, escape=True, classes="dataframe")
-    title = f'<caption style="caption-side:top;text-align:left">{html.escape(caption)}</caption>'
-    body = body.replace(">", f">\n  {title}", 1)
-    region = f'role="region" tabindex="0" aria-label="{html.escape(caption, quote=True)}"'
-    return HTML(f'<div class="table-scroll" {region} style="overflow-x:auto">{body}</div>{_link(shown, csv)}')
+    title = html.escape(caption, quote=True)
+    return HTML(
+        f'<p class="table-caption">{title}</p><div class="table-scroll" role="region" tabindex="0" '
+        f'aria-label="{title}" style="overflow-x:auto">{body}</div>{_link(shown, csv)}'
+    )
 
 
 def side_by_side(
@@ -131,12 +141,11 @@ def origin(run: str, page: str, committed: bool) -> str:
     """
     if not committed:
         return f"computed, run {run}"
-    facts = _recorded(run, page)
-    return f"committed, run {run}, commit {facts.get('commit', 'not recorded')}"
+    return f"committed, run {run}, commit {_recorded(run, page).get('commit', 'not recorded')}"
 
 
 def run_line(run: str, page: str, *, seed: int, device: str = "", committed: bool = False) -> str:
-    """Return the line at a page's foot, and keep its facts beside the run's results.
+    """Return the run line of a page's foot, and keep its facts beside the run's results.
 
     Parameters
     ----------
@@ -152,13 +161,13 @@ def run_line(run: str, page: str, *, seed: int, device: str = "", committed: boo
     Returns
     -------
     str
-        Run, commit ("-dirty" with uncommitted changes), versions, device, seed and seconds.
+        Run, commit ("-dirty" with changes), seed, seconds; on a second line versions and device.
     """
     if committed:
         facts = _recorded(run, page)
         if not facts:
             return f"run {run} · committed; the run that made these results kept no facts"
-        return f"committed · {_sentence(facts)} · shown by commit {_commit()}"
+        return f"committed · {_sentence(facts)} · shown at commit {_commit()}"
     facts = {
         "run": run,
         "commit": _commit(),
@@ -175,8 +184,8 @@ def run_line(run: str, page: str, *, seed: int, device: str = "", committed: boo
 def _sentence(facts: Mapping) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     return (
-        f"run {facts['run']} · commit {facts['commit']} · {versions} · {facts['device']} · "
-        f"seed {facts['seed']} · {facts['seconds']} s"
+        f"run {facts['run']} · commit {facts['commit']} · seed {facts['seed']} · {facts['seconds']} s\n"
+        f"{versions} · {facts['device']}"
     )
 
 
@@ -237,4 +246,5 @@ def _link(shown: pd.DataFrame, csv: str) -> str:
     flat.columns = [" ".join(filter(None, map(str, c))) if isinstance(c, tuple) else c for c in shown.columns]
     data = base64.b64encode(flat.to_csv(index=False).encode()).decode()
     name = html.escape(csv, quote=True)
-    return f'<p class="table-csv"><a download="{name}" href="data:text/csv;base64,{data}">{name}</a></p>'
+    link = f'<a download="{name}" href="data:text/csv;base64,{data}">{name}</a>'
+    return f'<p class="table-csv" style="margin-top:0.5rem">{link}</p>'

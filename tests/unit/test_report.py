@@ -66,7 +66,19 @@ def test_table_rounds_marks_missing_values_and_scrolls():
     assert cells == ["0.12", "0.00012", "150", "", "–", "1", "9", "one picture"]
     assert "overflow-x:auto" in shown
     assert 'tabindex="0"' in shown
-    assert ">Effect sizes</caption>" in shown
+    assert shown.startswith('<p class="table-caption">Effect sizes</p>')
+
+
+def test_columns_are_headed_by_names_and_formatted_by_their_own():
+    columns = pd.MultiIndex.from_tuples([("", "p"), ("after", "p_holm")])
+    shown = report.table(
+        pd.DataFrame([[0.001234, 0.5]], columns=columns),
+        "c",
+        names={"p_holm": "p, Holm"},
+        formats={"p": ".1e"},
+    )
+    assert re.findall("<th[^>]*>(.*)</th>", shown.data) == ["", "after", "p", "p, Holm"]
+    assert re.findall("<td>(.*)</td>", shown.data) == ["1.2e-03", "0.50"]
 
 
 def test_table_cannot_be_broken_by_names():
@@ -91,9 +103,9 @@ def test_run_line_names_what_made_the_numbers(root):
     head = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True
     ).stdout.strip()
-    assert line.startswith(f"run smoke · commit {head} · biastransfer ")
+    assert line.startswith(f"run smoke · commit {head} · seed 4 · ")
+    assert "\nbiastransfer 0" in line
     assert f"numpy {np.__version__}" in line
-    assert "seed 4" in line
     facts = json.loads((root / "data/results/smoke/provenance-03-similarity.json").read_text())
     assert facts["commit"] == head
     assert facts["seed"] == 4
@@ -121,7 +133,8 @@ def test_committed_pages_tell_of_the_run_that_made_them(root):
     before = (root / "data/results/released/provenance-05-association.json").read_bytes()
     line = report.run_line("released", "05-association", seed=0, committed=True)
     assert line.startswith("committed · run released · commit ")
-    assert "gpu (found) · seed 3" in line
+    assert "seed 3 · " in line
+    assert "gpu (found) · shown at commit " in line
     assert (root / "data/results/released/provenance-05-association.json").read_bytes() == before
     assert report.origin("released", "05-association", True).startswith("committed, run released, commit ")
 

@@ -84,7 +84,7 @@ def transfer_scores(frame: pd.DataFrame) -> Figure:
     ----------
     frame : DataFrame
         Columns set, backbone, seed (a number or "mean", of seed means), kind, r, low, high; where it has
-        cross_half and ceiling, also the score between halves of the pictures and the most that it could be.
+        cross_half and ceiling, the last row's score between halves of the pictures and its upper bound.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def transfer_scores(frame: pd.DataFrame) -> Figure:
         1: the order of the similarities is unchanged; 0 (dotted): unrelated.
     """
     sets, kinds, backbones = (list(frame[column].unique()) for column in ("set", "kind", "backbone"))
-    size = (WIDTH, (0.28 * len(frame) / len(sets) / len(kinds) + 0.95) * len(sets) + 0.5)
+    size = (WIDTH, (0.28 * (len(frame) / len(sets) / len(kinds) + len(backbones)) + 0.9) * len(sets) + 0.5)
     figure, axes = plt.subplots(len(sets), len(kinds), figsize=size, squeeze=False, sharex=True, sharey=True)
     for row, name in zip(axes, sets, strict=True):
         for ax, kind in zip(row, kinds, strict=True):
@@ -109,26 +109,30 @@ def transfer_scores(frame: pd.DataFrame) -> Figure:
     handles = [
         Line2D([], [], color=STAGES["finetuned"]["color"], marker="D", label="one seed"),
         Line2D([], [], color=INK, marker="s", label="mean over seeds"),
-        Line2D(
-            [], [], color=NULL, marker="|", markeredgewidth=2.5, markersize=9, linestyle="", label="ceiling"
-        ),
     ]
-    figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1.6)
+    if "cross_half" in frame:
+        hollow = {"marker": "d", "markerfacecolor": "white", "linestyle": ""}
+        bar = {"marker": "|", "markeredgewidth": 2.5, "markersize": 9, "linestyle": ""}
+        handles.append(Line2D([], [], color=NULL, label="between halves of the pictures", **hollow))
+        handles.append(Line2D([], [], color=NULL, label="ceiling of that", **bar))
+    figure.legend(handles=handles, loc="outside upper left", ncols=2, handlelength=1.6)
     plt.close(figure)
     return figure
 
 
 def _scores(ax: Axes, part: pd.DataFrame, y: float) -> None:
-    """Draw one backbone's scores below each other: the seeds, then the score of their mean."""
-    for step, row in enumerate(part.itertuples()):
-        at = y + 0.22 * (step - (len(part) - 1) / 2)
+    """Draw one backbone's scores below each other: the seeds, their mean, the one between halves."""
+    halves = "cross_half" in part
+    lanes = [y + 0.2 * (step - (len(part) + halves - 1) / 2) for step in range(len(part) + halves)]
+    for at, row in zip(lanes, part.itertuples()):
         mean = str(row.seed) == "mean"
         colour = INK if mean else STAGES["finetuned"]["color"]
         _interval(ax, row.low, row.high, at, colour)
         ax.plot(row.r, at, "s" if mean else "D", color=colour, markersize=6)
-        if "cross_half" in part:
-            ax.plot([row.ceiling] * 2, [at - 0.09, at + 0.09], color=NULL, linewidth=2.5, zorder=1)
-            ax.plot(row.cross_half, at, "d", color=NULL, markerfacecolor="white", markersize=4.5, zorder=1)
+    if halves and len(part):
+        last, at = part.iloc[-1], lanes[-1]
+        ax.plot([last["ceiling"]] * 2, [at - 0.08, at + 0.08], color=NULL, linewidth=2.5)
+        ax.plot(last["cross_half"], at, "d", color=NULL, markerfacecolor="white", markersize=5.5)
 
 
 def finetuning_curves(history: pd.DataFrame, chance: Mapping[str, float] | None = None) -> Figure:
