@@ -97,7 +97,7 @@ def correlation_interval(r, n, level=0.95):
     Returns
     -------
     low, high : float
-        Bounds in [-1, 1]; both 1 (or −1) where |r| = 1, and NaN below four items.
+        Bounds in [-1, 1]; both 1 (or −1) where ``|r|`` is 1, and NaN below four items.
     """
     if n < 4 or not np.isfinite(r):
         return float("nan"), float("nan")
