@@ -238,6 +238,12 @@ def test_diverging_names_epoch_batch_and_pictures(target):
     assert "Lower the learning rate" in str(error.value)
 
 
+def test_diverging_in_the_last_step_is_noticed(target):
+    recipe = dataclasses.replace(QUICK, lr=1e30, epochs=1, schedule="constant", batch_size=12)
+    with pytest.raises(DivergedError, match="scores must stay finite; after epoch 1 those of the val split"):
+        train(target, recipe=recipe)
+
+
 def test_it_learns_and_best_is_the_earliest_highest_validation(target):
     recipe = dataclasses.replace(QUICK, epochs=6, lr=0.02)
     result = train(target, recipe=recipe)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -20,11 +21,17 @@ from biastransfer.finetune.evaluation import (
 from biastransfer.finetune.pictures import open_pictures
 from biastransfer.finetune.recipes import Recipe, find_recipe
 from biastransfer.finetune.resume import identity, load_progress, resume_file, save_progress
-from biastransfer.finetune.tables import COLUMNS, history_file
+from biastransfer.finetune.tables import COLUMNS, history_file, value_of
 from biastransfer.finetune.targets import Split, Target
-from biastransfer.finetune.training import choose_device, make_optimizer, predict, rate_at, train_epoch
-
-PLATEAU_FACTOR = 0.1
+from biastransfer.finetune.training import (
+    DivergedError,
+    choose_device,
+    make_optimizer,
+    make_plateau,
+    predict,
+    rate_at,
+    train_epoch,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +109,7 @@ def finetune(
     ValueError
         Unknown backbone or recipe, labels that do not fit the classes.
     DivergedError
-        The loss is not finite; names epoch, batch and pictures.
+        The loss or a score is not finite; names epoch, batch and pictures.
     ImageReadError
         A picture that cannot be read.
 
@@ -121,7 +128,7 @@ def finetune(
     job = _prepare(backbone_name, target, recipe, device_, (run, backbone_name, target_name, seed))
     module = job.backbone.module
     optimizer = make_optimizer(module, recipe, job.rate)
-    scheduler = _plateau(optimizer, recipe)
+    scheduler = make_plateau(optimizer, recipe)
     key = identity(job.backbone, job.target, recipe, seed, device_.type)
     file = resume_file(*job.keys)
     if not resume:
@@ -149,14 +156,6 @@ def _prepare(backbone_name, target: Target, recipe: Recipe, device, keys) -> _Jo
     return _Job(backbone, target, recipe, recipe.rate(backbone_name), device, pictures, keys)
 
 
-def _plateau(optimizer, recipe: Recipe):
-    if recipe.schedule != "plateau":
-        return None
-    return torch.optim.lr_scheduler.ReduceLROnPlateau(
-        optimizer, mode="max", factor=PLATEAU_FACTOR, patience=recipe.patience
-    )
-
-
 def _finished(progress, recipe: Recipe) -> bool:
     waited = progress.epoch - progress.best_epoch
     return progress.epoch >= recipe.epochs or (recipe.stop_after is not None and waited >= recipe.stop_after)
@@ -177,7 +176,7 @@ def _one_epoch(job: _Job, progress, optimizer, scheduler) -> None:
         epoch=epoch, seed=job.seed, device=job.device, set_rate=None if scheduler else set_rate,
     )  # fmt: skip
     rows = [_row(job, epoch, train, "loss", loss), *_score(job, job.target.val, epoch)]
-    value = _value(rows, recipe.monitor)
+    value = value_of(rows, recipe.monitor)
     if scheduler:
         scheduler.step(value)
     if value > progress.best_value or not progress.best_epoch:
@@ -194,6 +193,11 @@ def _row(job: _Job, epoch: int, split: Split, metric: str, value: float, of: str
 def _score(job: _Job, split: Split, epoch: int, module=None) -> list[list]:
     """Return the history rows of one split: loss, mAP, micro-F1, chance, every class's precision."""
     logits = predict(module or job.backbone.module, job.pictures[split.name], job.device, job.recipe)
+    if not np.isfinite(logits).all():
+        raise DivergedError(
+            f"scores must stay finite; after epoch {epoch} those of the {split.name} split are not. "
+            "Lower the learning rate."
+        )
     macro, per_class = mean_average_precision(split.labels, logits)
     values = {
         "loss": binary_cross_entropy(split.labels, logits),
@@ -207,11 +211,6 @@ def _score(job: _Job, split: Split, epoch: int, module=None) -> list[list]:
     ]
 
 
-def _value(rows: list[list], metric: str) -> float:
-    place = COLUMNS.index("metric")
-    return next(row[COLUMNS.index("value")] for row in rows if row[place] == metric)
-
-
 def _save(job: _Job, which: str, epoch: int, rows: list[list]) -> Path:
     return checkpoints.save(
         job.backbone,
@@ -220,7 +219,7 @@ def _save(job: _Job, which: str, epoch: int, rows: list[list]) -> Path:
         seed=job.seed,
         epoch=epoch,
         target=job.keys[2],
-        validation={metric: _value(rows, metric) for metric in ("mAP", "micro-F1")},
+        validation={metric: value_of(rows, metric) for metric in ("mAP", "micro-F1")},
     )
 
 
@@ -245,5 +244,5 @@ def _sentence(job: _Job, progress) -> str:
     rows = progress.history[-4 - len(job.target.classes) :]
     return (
         f"{job.keys[1]} seed {job.seed}, epoch {progress.epoch} of {job.recipe.epochs}: "
-        f"validation mAP {_value(rows, 'mAP'):.3f} (chance {_value(rows, 'chance mAP'):.3f})"
+        f"validation mAP {value_of(rows, 'mAP'):.3f} (chance {value_of(rows, 'chance mAP'):.3f})"
     )

@@ -17,6 +17,11 @@ def history_file(run: str, backbone: str, target: str, seed: int) -> Path:
     return paths.results(run, f"finetuning-{backbone}-{target}-seed{seed}.csv")
 
 
+def value_of(rows: list[list], metric: str) -> float:
+    """Return the value of the first of some history ``rows`` that carries ``metric``."""
+    return next(row[COLUMNS.index("value")] for row in rows if row[COLUMNS.index("metric")] == metric)
+
+
 def table(run: str) -> pd.DataFrame:
     """Return the histories of all finetunings of a run, in the order of their file names.
 

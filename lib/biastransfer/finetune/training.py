@@ -45,6 +45,13 @@ def make_optimizer(module: nn.Module, recipe: Recipe, rate: float) -> torch.opti
     return torch.optim.SGD(module.parameters(), fused=True, **settings)
 
 
+def make_plateau(optimizer: torch.optim.Optimizer, recipe: Recipe):
+    """Return the scheduler of a ``plateau`` recipe for ``optimizer`` (a tenth per plateau), else None."""
+    if recipe.schedule != "plateau":
+        return None
+    return torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "max", 0.1, recipe.patience)
+
+
 def rate_at(recipe: Recipe, peak: float, step: int, steps: int) -> float:
     """Return the learning rate of a step under ``constant`` or ``cosine``.
 
