@@ -1,0 +1,98 @@
+"""Embeddings from picture files against the bare forward pass and against the usual script, in one run.
+
+    python benchmarks/embedding.py [--backbone efficientnet_lite0] [--pictures FOLDER] [--rounds 5]
+
+The bare forward pass runs the untouched network (channels_last, inference mode, no head) on tensors that lie
+ready, at the best of several batch sizes. The usual script decodes one picture after another and runs NCHW
+batches of 32. Prints each ratio beside what it must be.
+"""
+
+import argparse
+import copy
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from biastransfer.backbones import Backbone, forward_layer, load_backbone
+from biastransfer.embed import embed
+from biastransfer.images import read_rgb
+
+BATCH_SIZES = (1, 2, 4, 8, 16)
+
+
+def bare(backbone: Backbone, x: torch.Tensor, batch_size: int) -> torch.Tensor:
+    with torch.inference_mode():
+        return torch.cat([forward_layer(backbone, part) for part in x.split(batch_size)])
+
+
+def usual_script(backbone: Backbone, files: list[str]) -> torch.Tensor:
+    found = []
+    with torch.inference_mode():
+        for start in range(0, len(files), 32):
+            batch = torch.stack([backbone.transform(read_rgb(file)) for file in files[start : start + 32]])
+            found.append(forward_layer(backbone, batch.contiguous()))
+    return torch.cat(found)
+
+
+def rates(cases: dict, count: int, rounds: int) -> dict[str, float]:
+    """Return the median pictures a second of calls taken in turn, after one round to warm up."""
+    taken = {name: [] for name in cases}
+    for _ in range(rounds + 1):
+        for name, work in cases.items():
+            started = time.perf_counter()
+            work()
+            taken[name].append(time.perf_counter() - started)
+    return {name: count / statistics.median(seconds[1:]) for name, seconds in taken.items()}
+
+
+def photographs(folder: str | None, made: Path, count: int) -> list[str]:
+    """Return picture files: of a folder, or JPEGs of 340 × 256 pixels made here."""
+    if folder:
+        return sorted(map(str, Path(folder).iterdir()))[:count]
+    rng = np.random.default_rng(0)
+    for index in range(count):
+        coarse = Image.fromarray(rng.integers(0, 256, (24, 32, 3), dtype=np.uint8))
+        coarse.resize((340, 256), Image.Resampling.BICUBIC).save(made / f"{index:04d}.jpg", quality=90)
+    return sorted(map(str, made.iterdir()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--backbone", default="efficientnet_lite0")
+    parser.add_argument("--pictures", help="folder of picture files; default: made here")
+    parser.add_argument("--count", type=int, default=96)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    plain = load_backbone(arguments.backbone)
+    fast = copy.deepcopy(plain)
+    fast.module.to(memory_format=torch.channels_last)
+    with tempfile.TemporaryDirectory() as made:
+        files = photographs(arguments.pictures, Path(made), arguments.count)
+        x = torch.stack([plain.transform(read_rgb(file)) for file in files])
+        x = x.contiguous(memory_format=torch.channels_last)
+        cases = {f"bare {size}": lambda size=size: bare(fast, x, size) for size in BATCH_SIZES}
+        cases["embed"] = lambda: embed(plain, files, cache=False)
+        cases["usual"] = lambda: usual_script(plain, files)
+        found = rates(cases, len(files), arguments.rounds)
+        difference = np.abs(
+            embed(plain, files, cache=False).vectors - usual_script(plain, files).numpy()
+        ).max()
+    best = max((name for name in found if name.startswith("bare")), key=found.get)
+    print(
+        f"{arguments.backbone}, {len(files)} pictures, {torch.get_num_threads()} threads; pictures a second:"
+    )
+    print("  " + ", ".join(f"{name} {rate:.0f}" for name, rate in found.items()))
+    print(
+        f"embed from files / bare forward ({best}), time: {found[best] / found['embed']:.2f} (must be ≤ 1.35)"
+    )
+    print(f"usual script / embed from files, time: {found['embed'] / found['usual']:.2f} (must be ≥ 3)")
+    print(f"largest difference of a value between the two: {difference:.1e}")
+
+
+if __name__ == "__main__":
+    main()
