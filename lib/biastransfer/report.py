@@ -59,7 +59,7 @@ def table(
     names : mapping of str to str
         Headings of columns, by their names in `frame`.
     formats : mapping of str to str
-        Format specifications, such as ``{"p": ".2g"}``, by the names in `frame`; other floats get ``.2f``.
+        Format specifications by the names in `frame`, such as ``{"p": ".2g"}``; ``""`` stands for all others.
     csv : str
         File name; with it a link below the table saves what is shown.
 
@@ -228,15 +228,15 @@ def _git(*arguments: str) -> str | None:
 
 def _format(name, formats: Mapping[str, str] | None) -> str:
     last = name[-1] if isinstance(name, tuple) else name
-    return (formats or {}).get(str(last), ".2f")
+    formats = {"": ".3f"} | dict(formats or {})
+    return formats.get(str(last), formats[""])
 
 
 def _cell(value, spec: str) -> str:
     if pd.isna(value):
         return NONE
-    if isinstance(value, float):
-        return format(value, spec)
-    return str(value)
+    shown = format(value, spec) if isinstance(value, float) else str(value)
+    return "0" + shown[2:] if shown.startswith("-0") and not shown.strip("-0.") else shown  # no "-0.000"
 
 
 def _link(shown: pd.DataFrame, csv: str) -> str:

@@ -63,10 +63,15 @@ def test_table_rounds_marks_missing_values_and_scrolls():
     )
     shown = report.table(frame, "Effect sizes", formats={"p": ".2g"}).data
     cells = re.findall("<td>(.*)</td>", shown)
-    assert cells == ["0.12", "0.00012", "150", "", "–", "1", "9", "one picture"]
+    assert cells == ["0.123", "0.00012", "150", "", "–", "1", "9", "one picture"]
     assert "overflow-x:auto" in shown
     assert 'tabindex="0"' in shown
     assert shown.startswith('<p class="table-caption">Effect sizes</p>')
+
+
+def test_no_zero_is_negative_and_a_default_format_can_be_given():
+    shown = report.table(pd.DataFrame({"d": [-0.0001, -0.126]}), "c", formats={"": ".1f"}).data
+    assert re.findall("<td>(.*)</td>", shown) == ["0.0", "-0.1"]
 
 
 def test_columns_are_headed_by_names_and_formatted_by_their_own():
@@ -78,7 +83,7 @@ def test_columns_are_headed_by_names_and_formatted_by_their_own():
         formats={"p": ".1e"},
     )
     assert re.findall("<th[^>]*>(.*)</th>", shown.data) == ["", "after", "p", "p, Holm"]
-    assert re.findall("<td>(.*)</td>", shown.data) == ["1.2e-03", "0.50"]
+    assert re.findall("<td>(.*)</td>", shown.data) == ["1.2e-03", "0.500"]
 
 
 def test_table_cannot_be_broken_by_names():
@@ -93,7 +98,7 @@ def test_table_link_holds_what_is_shown():
     frame = pd.DataFrame([["car", -0.126]], columns=columns)
     shown = report.table(frame, "c", csv="d.csv").data
     data = shown.split("base64,")[1].split('"')[0]
-    assert base64.b64decode(data).decode() == "item,pretrained d\ncar,-0.13\n"
+    assert base64.b64decode(data).decode() == "item,pretrained d\ncar,-0.126\n"
     assert 'download="d.csv"' in shown
 
 
