@@ -1,4 +1,4 @@
-"""Notebooks under the bare `papermill` command, and what the smoke run left; nbval compares another execution."""
+"""Notebooks under the bare `papermill` command, and what the smoke run left; nbval compares again."""
 
 import json
 import subprocess

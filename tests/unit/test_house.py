@@ -26,10 +26,17 @@ LAYERS = {
     "stats": (set(), NUMBERS),
     "parameters": (set(), set()),
     "dependencies": (set(), set()),
-    "similarity": ({"stats"}, NUMBERS),
-    "transfer": ({"stats"}, NUMBERS),
-    "association": ({"stats"}, NUMBERS),
-    "published": ({"stats"}, NUMBERS),
+    "locks": (set(), set()),
+    "runs": ({"paths", "dependencies", "parameters"}, {"yaml"}),
+    "execute": ({"paths", "locks"}, {"papermill"}),
+    "build": ({"paths", "locks", "runs"}, set()),
+    "cosines": (set(), NUMBERS),
+    "picture_resampling": ({"stats", "cosines"}, NUMBERS),
+    "similarity": ({"stats", "cosines"}, NUMBERS),
+    "transfer": ({"stats", "cosines", "similarity", "picture_resampling"}, NUMBERS),
+    "association": ({"stats", "cosines"}, NUMBERS),
+    "published": ({"paths", "stats"}, NUMBERS),  # paths: the printed tables in data/published
+    "published_claims": ({"paths", "stats", "published"}, NUMBERS),
     "images": ({"paths"}, {"numpy", "PIL"}),
     "transforms": (set(), ANYTHING),
     "pip_weights": ({"paths"}, ANYTHING),
@@ -97,7 +104,8 @@ def test_layers(file):
 @pytest.mark.parametrize("file", MODULES, ids=label)
 def test_module_and_function_budgets(file):
     source = file.read_text()
-    assert len(source.splitlines()) <= 250
+    lines = len(source.splitlines())
+    assert lines <= 250
     long = {f.name: f.end_lineno - f.lineno + 1 - docstring_lines(f) for f in functions(ast.parse(source))}
     assert {name: lines for name, lines in long.items() if lines > 40} == {}
 
@@ -119,7 +127,7 @@ def test_paths_are_written_in_one_place(file):
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     folders = re.compile(
-        r"^(\.?/)?(data/(raw|derived|results|published)|book/|notebooks/|runs/|/tmp|/home|~/)"
+        r"^(\.?/)?(data/(raw|derived|results|published)|/tmp|/home|~/)"
     )
     assert [text for text in texts - docs if folders.match(text)] == []
 
