@@ -78,6 +78,6 @@ def _refuse(name, pictures, bad, what):
         named = [str(pictures[i]) if pictures is not None else f"row {i}" for i in rows[:5]]
         more = f" and {rows.size - 5} more" if rows.size > 5 else ""
         raise ValueError(
-            f"{name}: every picture needs a finite embedding that is not zero; {', '.join(named)}{more} has {what}. "
-            "Drop it or embed it again."
+            f"{name}: every picture needs a finite embedding that is not zero; {', '.join(named)}{more} has "
+            f"{what}. Drop it or embed it again."
         )

@@ -2,7 +2,13 @@
 
 from biastransfer.stats.families import benjamini_hochberg, benjamini_yekutieli, holm, max_t
 from biastransfer.stats.intervals import effect_intervals, effect_of_scores, jackknife_t
-from biastransfer.stats.ranks import spearman, spearman_permutation_p, spearman_t_p
+from biastransfer.stats.permutation import permutation_p
+from biastransfer.stats.ranks import (
+    spearman,
+    spearman_permutation_p,
+    spearman_t_p,
+    within_group_permutation_p,
+)
 
 __all__ = [
     "benjamini_hochberg",
@@ -12,7 +18,9 @@ __all__ = [
     "holm",
     "jackknife_t",
     "max_t",
+    "permutation_p",
     "spearman",
     "spearman_permutation_p",
     "spearman_t_p",
+    "within_group_permutation_p",
 ]

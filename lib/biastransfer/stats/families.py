@@ -110,7 +110,7 @@ def max_t(observed, permuted):
     Returns
     -------
     numpy.ndarray, shape (m,)
-        Single-step adjusted p-values, ``(1 + hits) / (1 + n_permutations)``; never 0, NaN where `observed` is.
+        Single-step adjusted p-values, ``(1 + hits) / (1 + n_permutations)``; NaN where `observed` is.
     """
     observed, permuted = np.abs(np.asarray(observed, float)), np.abs(np.asarray(permuted, float))
     valid = ~np.isnan(observed)

@@ -61,7 +61,7 @@ def effect_intervals(scores, n, to_a, to_b):
 
 
 def effect_of_scores(scores, n):
-    """Effect size of associations along the last axis, the first `n` those of X; standard deviation with ddof 1."""
+    """Effect size d of `scores` along the last axis, the first `n` those of X; ddof 1."""
     difference = scores[..., :n].mean(-1) - scores[..., n:].mean(-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return difference / scores.std(-1, ddof=1)

@@ -14,7 +14,7 @@ def tie_width(scores):
 
 
 def countable(scores, n):
-    """Say whether two tables of subset sums, up to the smaller set's size, stay as small as for 40 pictures."""
+    """Say whether the two tables of subset sums stay as small as they are for 20 + 20 pictures."""
     half, most = (len(scores) + 1) // 2, min(n, len(scores) - n)
     return sum(comb(half, size) for size in range(min(most, half) + 1)) <= 2 ** (EXACT_PICTURES // 2)
 
@@ -72,7 +72,7 @@ def _subset_sums(scores, most):
 
 
 def sampled(scores, n, *, n_samples=100_000, seed=0):
-    """One-sided permutation p-values from random partitions, the observed one added: ``(1 + hits) / (1 + n_samples)``.
+    """One-sided permutation p-values from random partitions and the observed one.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def sampled(scores, n, *, n_samples=100_000, seed=0):
     Returns
     -------
     greater, less : float
-        p-values, at least ``1 / (1 + n_samples)``.
+        ``(1 + hits) / (1 + n_samples)``.
     """
     observed, width, rng = scores[:n].sum(), tie_width(scores), np.random.default_rng(seed)
     above = below = done = 0

@@ -1,7 +1,8 @@
 """Rank correlation with ties and its permutation null: all pairings of two lists, counted, never listed."""
 
 from functools import lru_cache
-from math import factorial
+from itertools import permutations
+from math import factorial, prod
 
 import numpy as np
 from scipy import stats
@@ -25,7 +26,7 @@ def spearman(x, y):
     x, y = np.asarray(x, float), np.asarray(y, float)
     if x.shape[-1] < 2:
         return np.full(x.shape[:-1], np.nan)[()]
-    a, b = (stats.rankdata(v, axis=-1) - (v.shape[-1] + 1) / 2 for v in (x, y))
+    a, b = _centred_ranks(x), _centred_ranks(y)
     scale = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
     with np.errstate(invalid="ignore", divide="ignore"):
         r = np.clip((a * b).sum(-1) / scale, -1, 1)
@@ -33,8 +34,15 @@ def spearman(x, y):
     return np.where(bad, np.nan, r)[()]
 
 
+def _centred_ranks(v):
+    """Average ranks along the last axis minus their mean; short rows are ranked by comparing all pairs."""
+    if v.ndim == 1 or v.shape[-1] > 32:
+        return stats.rankdata(v, axis=-1) - (v.shape[-1] + 1) / 2
+    return (np.sign(v[..., :, None] - v[..., None, :])).sum(-1) / 2
+
+
 def spearman_t_p(r, n):
-    """Two-sided p of a Spearman correlation by Student's t with n − 2 degrees of freedom, as papers print it."""
+    """Two-sided p of a Spearman correlation `r` over `n` items by Student's t, n − 2 degrees of freedom."""
     if not np.isfinite(r) or n < 3:
         return float("nan")
     with np.errstate(divide="ignore"):
@@ -106,3 +114,68 @@ def _pairing_sums(a, b):
     (counts,) = layer.values()
     sums = np.flatnonzero(counts)
     return sums, counts[sums]
+
+
+def within_group_permutation_p(x, y, groups, *, n_samples=20_000, seed=0):
+    """Two-sided permutation p of Spearman's correlation when `y` is only shuffled within groups of items.
+
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        Paired values, finite.
+    groups : sequence of hashable, length n
+        Group of each item; three groups of three objects have 3!³ = 216 pairings.
+    n_samples, seed : int
+        Random pairings beyond 50,000, and their seed.
+
+    Returns
+    -------
+    float
+        Share of pairings with ``|r|`` at least as large (ties count), the observed one included; NaN where r
+        is undefined.
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    observed = spearman(x, y)
+    members = [np.flatnonzero([g == group for g in groups]) for group in dict.fromkeys(groups)]
+    count = prod(factorial(len(m)) for m in members)
+    if np.isnan(observed):
+        return float("nan")
+    if count <= 50_000:
+        drawn = np.arange(len(y))[None]
+        for m in members:
+            orders = np.array(list(permutations(m)))
+            drawn = np.repeat(drawn, len(orders), axis=0)
+            drawn[:, m] = np.tile(orders, (len(drawn) // len(orders), 1))
+    else:
+        rng = np.random.default_rng(seed)
+        drawn = np.tile(np.arange(len(y)), (n_samples + 1, 1))  # the first row stays as observed
+        for m in members:
+            drawn[1:, m] = rng.permuted(drawn[1:, m], axis=1)
+    r = spearman(np.broadcast_to(x, drawn.shape), y[drawn])
+    return float(np.mean(np.abs(r) >= abs(observed) - 1e-12))
+
+
+def spearman_null(n):
+    """Every value that Spearman's correlation of n untied items can take, with its share of the n! pairings.
+
+    Parameters
+    ----------
+    n : int
+        Number of items, at most 14.
+
+    Returns
+    -------
+    r, share : numpy.ndarray, shape (k,)
+        Attainable correlations, ascending, and their probabilities when every pairing is equally likely.
+
+    Examples
+    --------
+    >>> r, share = spearman_null(3)
+    >>> r.round(2).tolist(), share.round(3).tolist()
+    ([-1.0, -0.5, 0.5, 1.0], [0.167, 0.333, 0.333, 0.167])
+    """
+    if not 2 <= n <= EXACT_ITEMS:
+        raise ValueError(f"n must lie in 2..{EXACT_ITEMS}; got {n}. Beyond that the null is sampled.")
+    ranks = tuple(range(1, n + 1))
+    sums, counts = _pairing_sums(ranks, ranks)
+    return (12 * sums - 3 * n * (n + 1) ** 2) / (n * (n * n - 1)), counts / factorial(n)

@@ -1,4 +1,4 @@
-"""Bias transfer score: rank correlation of a network's similarities before and after finetuning."""
+"""Bias transfer score of item values: rank correlation of similarities before and after finetuning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from biastransfer.similarity import items, similarities
 from biastransfer.stats import spearman, spearman_permutation_p, spearman_t_p
 
 
@@ -40,6 +39,14 @@ class TransferScore:
         Of `p_exact`: ``"exact"`` or ``"sampled"``; empty when there is none.
     reason : str
         Why r is NaN; empty when it is not.
+    cross_half : float
+        Score of before on one half of the pictures against after on the other: what `ceiling` bounds.
+    reliability_before, reliability_after : float
+        Score of one stage against itself on the other half.
+    p_within : float
+        Permutation p with object labels shuffled within +man, +woman and the reference only.
+    r_objects : float
+        Score without the items of the reference class.
     """
 
     r: float
@@ -51,6 +58,11 @@ class TransferScore:
     n: int
     method: str
     reason: str
+    cross_half: float = float("nan")
+    reliability_before: float = float("nan")
+    reliability_after: float = float("nan")
+    p_within: float = float("nan")
+    r_objects: float = float("nan")
 
 
 def bias_transfer_score(before, after, *, seed=0):
@@ -91,8 +103,8 @@ def bias_transfer_score(before, after, *, seed=0):
         missing = [str(item) for item in one if item not in other]
         if missing:
             raise ItemError(
-                f"both stages must hold the same items; {', '.join(map(repr, missing))} is missing {where} finetuning. "
-                "Compute both from the same analysis set."
+                f"both stages must hold the same items; {', '.join(map(repr, missing))} is missing "
+                f"{where} finetuning. Compute both from the same analysis set."
             )
     x, y = (np.array([float(stage[item]) for item in before]) for stage in (before, after))
     n, nan = len(x), float("nan")
@@ -131,32 +143,22 @@ def _undefined(names, x, y):
     return ""
 
 
-def bias_transfer(before, after, items, *, resamples=10_000, seed=0):
-    """Bias transfer score of two embeddings of the same pictures, with its interval and ceiling."""
-    return bias_transfer_score(similarities(before, items), similarities(after, items), seed=seed)
+def leave_one_out(before, after):
+    """Transfer score without each item in turn: which items carry it.
 
+    Parameters
+    ----------
+    before, after : mapping or pandas.Series
+        As in :func:`bias_transfer_score`.
 
-def tabulate(embedded, set_name, run, *, resamples=10_000, seed=0):
-    """Bias transfer scores of every finetuned condition against its pretrained backbone, as a tidy table."""
-    rows = []
-    pretrained = {c.backbone: vectors for c, vectors in embedded.items() if c.stage == "pretrained"}
-    for condition, after in embedded.items():
-        if condition.stage != "finetuned":
-            continue
-        if condition.backbone not in pretrained:
-            raise ValueError(
-                f"a transfer score needs the pretrained {condition.backbone!r}; it is not among the embedded."
-            )
-        for kind, listed in zip(("intra", "inter"), items(after)):
-            score = bias_transfer(
-                pretrained[condition.backbone], after, listed, resamples=resamples, seed=seed
-            )
-            keys = {
-                "run": run,
-                "backbone": condition.backbone,
-                "target": condition.target,
-                "seed": condition.seed,
-            }
-            rows.append({**keys, "set": set_name, "kind": kind, **vars(score)})
-    columns = ["run", "backbone", "target", "seed", "set", "kind", "r", "p", "p_exact", "low", "high", "ceiling", "n", "reason"]
-    return pd.DataFrame(rows).reindex(columns=columns)
+    Returns
+    -------
+    pandas.DataFrame
+        Columns item, r_without, contribution (score on all items minus score without this one).
+    """
+    full = bias_transfer_score(before, after).r
+    kept = [
+        ({k: v for k, v in dict(s).items() if k != item} for s in (before, after)) for item in dict(before)
+    ]
+    r = [bias_transfer_score(*stages).r for stages in kept]
+    return pd.DataFrame({"item": list(dict(before)), "r_without": r, "contribution": [full - k for k in r]})

@@ -1,21 +1,12 @@
 """Image embedding association test (iEAT): do two sets of pictures differ in what they lie closer to?"""
 
 from dataclasses import dataclass
-from itertools import combinations
 from math import comb
 
 import numpy as np
-import pandas as pd
 
 from biastransfer.cosines import cosines, same_columns, unit_lengths
-from biastransfer.stats import (
-    benjamini_hochberg,
-    benjamini_yekutieli,
-    effect_intervals,
-    effect_of_scores,
-    holm,
-    partitions,
-)
+from biastransfer.stats import effect_intervals, effect_of_scores, permutation_p
 
 ALTERNATIVES = ("greater", "less", "two-sided")
 METHODS = ("auto", "exact", "fourier", "sampled")
@@ -115,8 +106,8 @@ def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samp
     alternative : {"greater", "less", "two-sided"}
         Which side counts; two-sided is min(1, 2 · min of the two sides).
     method : {"auto", "exact", "fourier", "sampled"}
-        ``auto`` counts exactly where it can (up to 40 pictures in X ∪ Y, and beyond where one set is small
-        or values repeat), else inverts the characteristic function, else samples.
+        ``auto`` counts exactly where it can (up to 40 pictures in X ∪ Y, and beyond where one set is small),
+        else inverts the characteristic function, and samples where that cannot be accurate.
     n_samples, seed : int
         Random partitions of ``sampled``, and their seed.
 
@@ -146,7 +137,7 @@ def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samp
         return Association(
             nan, nan, "none", method, nan, total, nan, nan, _NO_SPREAD, nan, nan, nan, nan, sum_eq6
         )
-    used, error, greater, less = _null(scores, n, method, n_samples, seed)
+    greater, less, used, error = permutation_p(scores, n, method=method, n_samples=n_samples, seed=seed)
     p = {"greater": greater, "less": less, "two-sided": min(1.0, 2 * min(greater, less))}[alternative]
     to_a, to_b = (cosines(*_joined(sets), *sets[name]) for name in "AB")
     low, high, low_fixed, high_fixed = effect_intervals(scores, n, to_a, to_b)
@@ -155,7 +146,7 @@ def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samp
         p=p,
         direction="greater" if d > 0 else "less" if d < 0 else "none",
         method=used,
-        error=float(np.sqrt(p * (1 - p) / n_samples)) if used == "sampled" else error,
+        error=error,
         n_partitions=n_samples if used == "sampled" else total,
         low=low,
         high=high,
@@ -166,72 +157,6 @@ def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samp
         high_fixed=high_fixed,
         sum_eq6=sum_eq6,
     )
-
-
-def pairs(classes, attributes=("man", "woman"), reference="random"):
-    """Object pairs (A, B) of a schema: every two objects that were also photographed with people.
-
-    Examples
-    --------
-    >>> pairs(["man", "woman", "car", "car+man", "sports", "sports+man", "random"])
-    [('sports', 'car')]
-    """
-    objects = [c for c in classes if any(f"{c}+{a}" in classes for a in attributes) and c != reference]
-    rank = {"sports": -2, "surfboard": -2, "refrigerator": 1, "mammal": 1, "fashion": 2}
-    return list(combinations(sorted(objects, key=lambda c: rank.get(c, 0)), 2))
-
-
-def tabulate(
-    embedded, set_name, run, *, X="man", Y="woman", pairs=None, alternative="two-sided", method="auto", seed=0
-):
-    """Association tests of every condition and object pair as a tidy table, corrected over the table.
-
-    Parameters
-    ----------
-    embedded : mapping
-        Condition (with .backbone, .stage, .target and .seed) → mapping of class → (n, D) array.
-    set_name, run : str
-        Name of the analysis set and of the run.
-    X, Y : str
-        Target classes.
-    pairs : sequence of (str, str), optional
-        Attribute classes (A, B); by default all object pairs of the set, ordered as in Table 9.
-    alternative, method, seed
-        As in :func:`association_test`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns run, backbone, stage, target, seed, set, X, Y, A, B, effect_size, low, high, p, direction,
-        p_holm, p_by, p_bh, p_greater, method, error, low_fixed, high_fixed, n_x, n_y, n_a, n_b, n_tests,
-        sum_eq6, reason. Adjusted p-values are of `p` over all rows, NaN left out.
-
-    Raises
-    ------
-    ValueError
-        If a class is missing or cannot be used.
-    """
-    rows = []
-    for condition, vectors in embedded.items():
-        keys = {"run": run, **{k: getattr(condition, k) for k in ("backbone", "stage", "target", "seed")}}
-        for a, b in pairs if pairs is not None else globals()["pairs"](vectors):
-            names = {"X": X, "Y": Y, "A": a, "B": b}
-            sets = [_named(vectors, name) for name in names.values()]
-            result = association_test(*sets, alternative=alternative, method=method, seed=seed)
-            counts = {f"n_{k.lower()}": len(z) for k, z in zip(names, sets)}
-            rows.append({**keys, "set": set_name, **names, **counts, **vars(result)})
-    columns = ["run", "backbone", "stage", "target", "seed", "set", "X", "Y", "A", "B", "effect_size", "low", "high", "p", "direction", "p_holm", "p_by", "p_bh", "p_greater", "method", "error", "low_fixed", "high_fixed", "n_x", "n_y", "n_a", "n_b", "n_tests", "sum_eq6", "reason"]
-    table = pd.DataFrame(rows).reindex(columns=columns)
-    for column, adjust in {"p_holm": holm, "p_by": benjamini_yekutieli, "p_bh": benjamini_hochberg}.items():
-        table[column] = adjust(table["p"])
-    return table.assign(n_tests=int(table["p"].notna().sum()))
-
-
-def _named(vectors, name):
-    if name not in vectors:
-        raise ValueError(f"the association test needs class {name!r}; the set has {', '.join(vectors)}.")
-    unit_lengths(vectors[name], f"class {name!r}")
-    return vectors[name]
 
 
 def _checked(X, Y, A, B):
@@ -263,19 +188,6 @@ def _sum_eq6(sets):
     contrast = (1 / ly) @ y / len(y) - (1 / lx) @ x / len(x)
     over_a, over_b = (float(((z @ contrast) / length).sum()) for z, length in (sets["A"], sets["B"]))
     return over_a - over_b
-
-
-def _null(scores, n, method, n_samples, seed):
-    """Method used, its error, and the two one-sided p-values."""
-    countable = partitions.countable(scores, n)
-    if method == "exact" and not countable:
-        raise ValueError(
-            f"method 'exact' needs at most {partitions.EXACT_PICTURES} pictures in X and Y together, or one small "
-            f"set; got {n} and {len(scores) - n}. Use 'auto' or 'fourier'."
-        )
-    if method == "sampled" or not countable:
-        return "sampled", 0.0, *partitions.sampled(scores, n, n_samples=n_samples, seed=seed)
-    return "exact", 0.0, *partitions.exact(scores, n)
 
 
 def _check_options(alternative, method, n_samples):

@@ -1,0 +1,100 @@
+"""Bias transfer scores of a whole run as tidy tables, with the reference points they are read against."""
+
+from itertools import product
+
+import pandas as pd
+
+from biastransfer.similarity import items
+from biastransfer.transfer.pictures import transfer_of_seeds
+
+KEYS = ["run", "backbone", "target", "seed", "set"]
+VALUES = [
+    *("r", "p", "p_exact", "low", "high", "ceiling", "n", "reason", "method", "cross_half"),
+    *("reliability_before", "reliability_after", "p_within", "r_objects"),
+]
+
+
+def tabulate(embedded, set_name, run, *, resamples=10_000, seed=0):
+    """Transfer scores of every finetuned condition, and of its mean over seeds, as a tidy table.
+
+    Parameters
+    ----------
+    embedded : mapping
+        Condition (with .backbone, .stage, .target and .seed) → mapping of class → (n, D) array, the same
+        pictures in the same rows throughout.
+    set_name, run : str
+        Name of the analysis set and of the run.
+    resamples, seed : int
+        As in :func:`bias_transfer`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns run, backbone, target, seed (or ``"mean"``: similarities averaged over two or more seeds),
+        set, kind (intra | inter), r, p, p_exact, low, high, ceiling, n, reason, method, cross_half,
+        reliability_before, reliability_after, p_within, r_objects.
+
+    Raises
+    ------
+    ValueError
+        If a finetuned backbone has no pretrained condition, or classes do not fit together.
+    """
+    rows = []
+    for (backbone, target), after in _finetuned(embedded).items():
+        before = _pretrained(embedded, backbone)
+        networks = {number: [vectors] for number, vectors in after.items()}
+        networks |= {"mean": list(after.values())} if len(after) > 1 else {}
+        for number, stages in networks.items():
+            keys = {"run": run, "backbone": backbone, "target": target, "seed": number, "set": set_name}
+            for kind, listed in zip(("intra", "inter"), items(before)):
+                rows.append(
+                    {**keys, "kind": kind, **vars(transfer_of_seeds(before, stages, listed, resamples, seed))}
+                )
+    return pd.DataFrame(rows).reindex(columns=[*KEYS, "kind", *VALUES])
+
+
+def reference_scores(embedded, set_name, run):
+    """Reference points of transfer scores: another pretrained or untrained network against the finetuned.
+
+    Parameters
+    ----------
+    embedded : mapping
+        As in :func:`tabulate`.
+    set_name, run : str
+        Name of the analysis set and of the run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns run, backbone, target, seed, set, reference (the other network), kind, r, p, p_exact, n,
+        reason.
+    """
+    rows, columns = [], ["reference", "kind", "r", "p", "p_exact", "n", "reason"]
+    for (backbone, target), after in _finetuned(embedded).items():
+        others = {
+            c.backbone: v for c, v in embedded.items() if c.stage == "pretrained" and c.backbone != backbone
+        }
+        for (number, vectors), (other, before) in product(after.items(), others.items()):
+            keys = {"run": run, "backbone": backbone, "target": target, "seed": number, "set": set_name}
+            for kind, listed in zip(("intra", "inter"), items(before)):
+                score = transfer_of_seeds(before, [vectors], listed, 0, 0)
+                rows.append({**keys, "reference": other, "kind": kind, **vars(score)})
+    return pd.DataFrame(rows).reindex(columns=[*KEYS, *columns])
+
+
+def _finetuned(embedded):
+    """(backbone, target) → seed → embeddings."""
+    found = {}
+    for condition, vectors in embedded.items():
+        if condition.stage == "finetuned":
+            found.setdefault((condition.backbone, condition.target), {})[condition.seed] = vectors
+    return found
+
+
+def _pretrained(embedded, backbone):
+    for condition, vectors in embedded.items():
+        if condition.stage == "pretrained" and condition.backbone == backbone:
+            return vectors
+    raise ValueError(
+        f"a transfer score needs the pretrained {backbone!r}; embed it too (parameter `backbones`)."
+    )
