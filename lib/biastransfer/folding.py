@@ -41,19 +41,19 @@ def fold_batch_norm(module: nn.Module, run, example: torch.Tensor) -> nn.Module:
     """
     plain = copy.deepcopy(module).eval()
     with torch.inference_mode(False), torch.no_grad():
-        pairs = _pairs(plain, run, example)
+        pairs, before = _pairs(plain, run, example)
         if not pairs:
             return plain
         folded = copy.deepcopy(plain)
         for conv_name, norm_name in pairs:
             _fold(folded, conv_name, norm_name)
-        before, after = run(plain, example), run(folded, example)
+        after = run(folded, example)
     close = (after - before).abs().max() <= _TOLERANCE * before.abs().max()
     return folded if close else plain
 
 
-def _pairs(module: nn.Module, run, example: torch.Tensor) -> list[tuple[str, str]]:
-    """Return names (convolution, normalisation), each called once, the one's output the other's input."""
+def _pairs(module: nn.Module, run, example: torch.Tensor) -> tuple[list[tuple[str, str]], torch.Tensor]:
+    """Return names (convolution, normalisation), each called once, the one feeding the other; and output."""
     made, pairs, calls = {}, {}, {}
 
     def after_conv(name):
@@ -78,11 +78,11 @@ def _pairs(module: nn.Module, run, example: torch.Tensor) -> list[tuple[str, str
         elif isinstance(part, nn.BatchNorm2d) and part.track_running_stats:
             handles.append(part.register_forward_pre_hook(before_norm(name)))
     try:
-        run(module, example)
+        output = run(module, example)
     finally:
         for handle in handles:
             handle.remove()
-    return [(conv, norm) for norm, conv in pairs.items() if calls[conv] == calls[norm] == 1]
+    return [(conv, norm) for norm, conv in pairs.items() if calls[conv] == calls[norm] == 1], output
 
 
 def _fold(module: nn.Module, conv_name: str, norm_name: str) -> None:
