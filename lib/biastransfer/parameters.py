@@ -8,6 +8,7 @@ After ``allowed:`` stands ``a | b | c`` (exact values), a bound such as ``>= 1``
 import ast
 import difflib
 import io
+import linecache
 import math
 import re
 import tokenize
@@ -117,7 +118,8 @@ def check(namespace: Mapping[str, object]) -> None:
     Parameters
     ----------
     namespace : mapping of str to object
-        The notebook's ``globals()``; IPython keeps the executed cells in its ``In``.
+        The notebook's ``globals()``; IPython keeps the executed cells in its ``In`` or, for clients that ask
+        for no history, as nbval does, in `linecache` alone.
 
     Raises
     ------
@@ -125,6 +127,11 @@ def check(namespace: Mapping[str, object]) -> None:
         When a name is unknown, a value has the wrong type or is not allowed, or no parameters cell was run.
     """
     cells = [str(cell) for cell in namespace.get("In", ())]  # type: ignore[attr-defined]
+    if not any(map(declared, cells)):
+        compiled = [
+            entry[2] for name, entry in linecache.cache.items() if "ipykernel" in name and len(entry) == 4
+        ]
+        cells = ["".join(lines) for lines in compiled]
     starts = [number for number, cell in enumerate(cells) if declared(cell)]
     if not starts:
         raise ParameterError(

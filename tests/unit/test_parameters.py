@@ -1,5 +1,7 @@
 """Parameters of a notebook: what a cell declares, what `check` refuses and what it says."""
 
+import linecache
+
 import pytest
 
 from biastransfer import parameters
@@ -132,3 +134,13 @@ def test_what_is_declared_is_named_as_the_caller_says():
     with pytest.raises(ParameterError, match="03-similarity has no parameter 'b'"):
         validate(declared("a: int = 1"), {"b": 1}, where="03-similarity")
     assert parameters.INJECTED == "# Parameters"
+
+
+def test_cells_are_found_where_a_client_keeps_no_history(monkeypatch):
+    """nbval executes without history: `In` stays empty, what IPython compiled is in linecache."""
+    sources = [CELL, "# Parameters\nsead = 1"]
+    for number, source in enumerate(sources):
+        entry = (len(source), None, source.splitlines(keepends=True), "cell")
+        monkeypatch.setitem(linecache.cache, f"/tmp/ipykernel_1/{number}.py", entry)
+    with pytest.raises(ParameterError, match="no parameter 'sead'"):
+        check({**DEFAULTS, "sead": 1, "In": [""]})
