@@ -75,6 +75,8 @@ def gather(pages: Iterable[Page]) -> None:
     for file in paths.book_pages().rglob("*.ipynb"):
         if file not in wanted:
             file.unlink()
+            if paths.built_book().exists():  # Sphinx would keep its page: render anew
+                paths.built_book(".unfinished").touch()
     for target, source in wanted.items():
         if not target.exists() or target.stat().st_mtime_ns != source.stat().st_mtime_ns:
             with paths.replacing(target) as partial:

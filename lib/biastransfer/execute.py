@@ -63,6 +63,7 @@ def execute(notebook: Path, page: Path, unfinished: Path, parameters: Mapping[st
         raise PageError(
             f"{page.stem} failed: {type(error).__name__}: {error}\n{_kept(unfinished)}"
         ) from error
+    _forget_folders(unfinished)
     os.replace(unfinished, page)
     return time.perf_counter() - start
 
@@ -89,6 +90,18 @@ def main(arguments: list[str] | None = None) -> int:
             return 1
     print(f"  {given.page.stem} done in {seconds:.0f} s", flush=True)
     return 0
+
+
+def _forget_folders(executed: Path) -> None:
+    """Write papermill's own record relative to the compendium: a page is published, the machine is not."""
+    import nbformat
+
+    page = nbformat.read(executed, as_version=4)
+    record, folder = page.metadata.papermill, paths.root()
+    for key in ("input_path", "output_path"):
+        record[key] = os.path.relpath(record[key], folder)
+    with paths.replacing(executed) as partial:
+        nbformat.write(page, partial)
 
 
 def _kept(unfinished: Path) -> str:

@@ -94,6 +94,15 @@ def _prints_as(p, printed):
 def correlation_interval(r, n, level=0.95):
     """Interval of a Spearman correlation of n items, by Fisher's z with Bonett and Wright's standard error.
 
+    Parameters
+    ----------
+    r : float
+        Correlation in [-1, 1].
+    n : int
+        Items.
+    level : float
+        Coverage aimed at.
+
     Returns
     -------
     low, high : float
@@ -109,6 +118,13 @@ def correlation_interval(r, n, level=0.95):
 
 def items_needed(difference, r=0.8, power=0.8, level=0.95):
     """Number of items at which two independent transfer scores, r and r − difference, can be told apart.
+
+    Parameters
+    ----------
+    difference, r : float
+        What is to be seen, and the higher of the two scores.
+    power, level : float
+        Chance of seeing it, and one minus the level of the two-sided test.
 
     Returns
     -------
@@ -155,6 +171,11 @@ def association_tests():
 
 def family_counts(alpha=0.05):
     """Count how many of the 72 printed tests stay significant under each correction, one- and two-sided.
+
+    Parameters
+    ----------
+    alpha : float
+        Level.
 
     Returns
     -------

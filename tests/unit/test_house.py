@@ -28,7 +28,7 @@ LAYERS = {
     "dependencies": (set(), set()),
     "locks": (set(), set()),
     "runs": ({"paths", "dependencies", "parameters"}, {"yaml"}),
-    "execute": ({"paths", "locks"}, {"papermill"}),
+    "execute": ({"paths", "locks"}, {"nbformat", "papermill"}),
     "build": ({"paths", "locks", "runs"}, set()),
     "cosines": (set(), NUMBERS),
     "picture_resampling": ({"stats", "cosines"}, NUMBERS),
