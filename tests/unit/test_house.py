@@ -126,9 +126,7 @@ def test_paths_are_written_in_one_place(file):
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    folders = re.compile(
-        r"^(\.?/)?(data/(raw|derived|results|published)|/tmp|/home|~/)"
-    )
+    folders = re.compile(r"^(\.?/)?(data/(raw|derived|results|published)|/tmp|/home|~/)")
     assert [text for text in texts - docs if folders.match(text)] == []
 
 
