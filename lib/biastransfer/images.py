@@ -79,7 +79,7 @@ def decode_rgb(data: bytes, path: Path | str) -> np.ndarray:
             f"{_name(path)}: a picture file must decode whole; it is truncated or damaged ({problem}). "
             "Fetch or export it again, or take it out of the set."
         ) from problem
-    return np.ascontiguousarray(pixels)
+    return np.require(pixels, requirements=["C", "W"])
 
 
 def check_header(path: Path | str) -> tuple[int, int]:

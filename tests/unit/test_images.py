@@ -291,3 +291,11 @@ def test_released_pictures_read(shared_data):
     for file in sorted((shared_data / "coco-mini" / "images").glob("*.jpg"))[:20]:
         expected = np.asarray(Image.open(file).convert("RGB"))
         np.testing.assert_array_equal(read_rgb(file), expected)
+
+
+def test_pixels_can_be_written_to(tmp_path):
+    file = tmp_path / "grey.png"
+    Image.new("RGB", (3, 2), (1, 2, 3)).save(file)
+    pixels = read_rgb(file)
+    pixels[0, 0] = 9
+    assert pixels[0, 0].tolist() == [9, 9, 9]
