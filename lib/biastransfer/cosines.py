@@ -65,7 +65,7 @@ def direction(z, length):
 
 
 def cosines(z1, length1, z2, length2):
-    """Matrix of cosines between two sets of rows, shape (n1, n2), in [-1, 1]."""
+    """Matrix (n1, n2) of cosines of rows `z1` and `z2` whose lengths are `length1` and `length2`."""
     product = z1 @ z2.T
     product /= length1[:, None]
     product /= length2

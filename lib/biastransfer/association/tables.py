@@ -19,11 +19,26 @@ COLUMNS = [
 def pairs(classes, attributes=("man", "woman"), reference="random"):
     """Object pairs (A, B) of a schema: every two objects that were also photographed with people.
 
+    Parameters
+    ----------
+    classes : iterable of str
+        Class names.
+    attributes : sequence of str
+        What may follow the plus sign.
+    reference : str
+        The control class, never an object.
+
+    Returns
+    -------
+    list of (str, str)
+        Ordered so that signs read as in Table 9: sports or surfboard first, fashion last.
+
     Examples
     --------
     >>> pairs(["man", "woman", "car", "car+man", "sports", "sports+man", "random"])
     [('sports', 'car')]
     """
+    classes = list(classes)
     objects = [c for c in classes if any(f"{c}+{a}" in classes for a in attributes) and c != reference]
     rank = {"sports": -2, "surfboard": -2, "refrigerator": 1, "mammal": 1, "fashion": 2}
     return list(combinations(sorted(objects, key=lambda c: rank.get(c, 0)), 2))
