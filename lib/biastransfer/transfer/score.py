@@ -156,9 +156,9 @@ def leave_one_out(before, after):
     pandas.DataFrame
         Columns item, r_without, contribution (score on all items minus score without this one).
     """
-    full = bias_transfer_score(before, after).r
-    kept = [
-        ({k: v for k, v in dict(s).items() if k != item} for s in (before, after)) for item in dict(before)
-    ]
-    r = [bias_transfer_score(*stages).r for stages in kept]
-    return pd.DataFrame({"item": list(dict(before)), "r_without": r, "contribution": [full - k for k in r]})
+    before, after = _stage(before, "before"), _stage(after, "after")
+    full, r = bias_transfer_score(before, after).r, []
+    for left_out in before:
+        kept = [{item: v for item, v in stage.items() if item != left_out} for stage in (before, after)]
+        r.append(bias_transfer_score(*kept).r)
+    return pd.DataFrame({"item": list(before), "r_without": r, "contribution": [full - k for k in r]})

@@ -1,0 +1,87 @@
+"""The measures against peers in one run: ratios, so that they carry from machine to machine.
+
+python benchmarks/measures.py
+"""
+
+import time
+from collections import namedtuple
+
+import numpy as np
+
+from biastransfer.association import association_test
+from biastransfer.similarity import items, similarities
+from biastransfer.transfer import bias_transfer
+
+Condition = namedtuple("Condition", "backbone stage target seed")
+OBJECTS = ["car", "sports", "fashion", "mammal"]
+COUNTS = [150, 150, 150, 22, 150, 150, 49, 150, 120, 32, 150, 52, 150, 150, 150, 150]  # Table 6
+CLASSES = [
+    "man",
+    "woman",
+    "random",
+    "stop sign",
+    *(f"{o}{a}" for o in OBJECTS for a in ("", "+man", "+woman")),
+]
+
+
+def median_seconds(call, repeats=3):
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return float(np.median(taken))
+
+
+def reference_loop(scores, n, draws=10_000):
+    """The usual loop: shuffle, sum, compare."""
+    rng, hits, observed = np.random.default_rng(0), 0, scores[:n].sum()
+    for _ in range(draws):
+        hits += rng.permutation(scores)[:n].sum() >= observed
+    return (1 + hits) / (1 + draws)
+
+
+def report(name, ours, limit, peer=None, peer_name=""):
+    against = f"{ours / peer:8.3f} of {peer_name} ({peer:.3f} s)" if peer else ""
+    print(f"{name:58s} {ours:8.4f} s  {ours / limit:6.2f} of the allowed {limit} s  {against}")
+
+
+def main():
+    rng = np.random.default_rng(0)
+    X, Y, A, B = (rng.normal(size=(150, 1280)) + 0.1 * rng.normal(size=1280) for _ in range(4))
+    scores = rng.normal(size=300)
+    once = median_seconds(lambda: association_test(X, Y, A, B), 5)
+    drawn = median_seconds(lambda: association_test(X, Y, A, B, method="sampled", n_samples=10_000))
+    loop = median_seconds(lambda: reference_loop(scores, 150), 1)
+    report(
+        "72 tests of 150 + 150, with intervals",
+        72 * once,
+        1.0,
+        72 * drawn,
+        "the vectorised sampler at 10,000",
+    )
+    report("72 tests of 150 + 150, with intervals", 72 * once, 1.0, 72 * loop, "the reference loop")
+    few = median_seconds(lambda: association_test(X[:20], Y[:20], A, B))
+    report("one exact test of 20 + 20", few, 0.25)
+
+    vectors = {c: rng.normal(size=(n, 1280)).astype(np.float32) + 0.1 for c, n in zip(CLASSES, COUNTS)}
+    _, inter = items(CLASSES)
+    listed = [*CLASSES, *inter]
+    exact = median_seconds(lambda: similarities(vectors, listed), 7)
+    released = median_seconds(lambda: similarities(vectors, listed, method="released"), 1)
+    report("16 intra- and 12 inter-class similarities", exact, 0.010, released, "the released sampler at 50")
+
+    before, after = ({c: rng.normal(size=(15, 2048)) + 0.1 for c in CLASSES[:13]} for _ in range(2))
+    chain = median_seconds(lambda: bias_transfer(before, after, items(CLASSES[:13])[1]), 1)
+    naive = median_seconds(lambda: [copied_score(before, after, rng) for _ in range(20)], 1) * 500
+    report("10,000 resamples of a transfer score, 2,048 dimensions", chain, 10.0, naive, "resampling vectors")
+
+
+def copied_score(before, after, rng):
+    chosen = {c: rng.integers(0, len(z), len(z)) for c, z in before.items()}
+    inter = items(before)[1]
+    return [similarities({c: z[chosen[c]] for c, z in stage.items()}, inter) for stage in (before, after)]
+
+
+if __name__ == "__main__":
+    main()
