@@ -186,7 +186,7 @@ def test_tables_lead_with_two_sided_p_and_correct_over_the_family():
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [8, 30])
 def test_type_one_error_and_coverage(size):
-    """Exchangeable pictures: p ≤ .05 in at most 5 % of trials; the interval holds d = 0 in 95 % (92 % at 8)."""
+    """Exchangeable pictures: p ≤ .05 in at most 5 % of trials; the interval holds 0 in 95 % (92 % at 8)."""
     rejected, covered = [], []
     rng = np.random.default_rng(size)
     a, b = rng.normal(size=(2, 10))
