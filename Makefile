@@ -37,7 +37,7 @@ test: setup
 	@$(PY) -m biastransfer.build --run smoke --pages-only --cores $(CORES)
 	@$(PY) -m pytest -q -n 2 --dist loadfile tests/unit tests/notebooks tests/book lib --doctest-modules
 	@cache=$$(mktemp -d); trap 'rm -rf "$$cache"' EXIT; export BIASTRANSFER_CACHE=$$cache; \
-	for pages in '0[0-2]' '0[3-9]'; do $(NBVAL) data/derived/executed/smoke/$$pages*.ipynb; done
+	for pages in '0[0-2]' '0[3-9]'; do $(NBVAL) data/derived/executed/smoke/$$pages*.ipynb || exit 1; done
 
 check: setup
 	@$(VENV)/bin/ruff check .
