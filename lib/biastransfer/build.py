@@ -101,7 +101,13 @@ def render() -> Path:
         shutil.rmtree(paths.built_book())
     _must_be_writable(paths.built_book())
     unfinished.touch()
-    command = [sys.executable, "-m", "jupyter_book.cli.main", "build", "book", "--config", "_config.yml"]
+    command = [
+        str(Path(sys.executable).with_name("jupyter-book")),
+        "build",
+        "book",
+        "--config",
+        "_config.yml",
+    ]
     command += ["--path-output", ".", "-W", "-n", "--keep-going", "-q"]
     if subprocess.run(command, cwd=paths.root(), check=False).returncode:
         raise RunError("The book was not rendered: jupyter-book stopped at the warnings above.")
