@@ -139,20 +139,20 @@ def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samp
         )
     greater, less, used, error = permutation_p(scores, n, method=method, n_samples=n_samples, seed=seed)
     p = {"greater": greater, "less": less, "two-sided": min(1.0, 2 * min(greater, less))}[alternative]
-    to_a, to_b = (cosines(*_joined(sets), *sets[name]) for name in "AB")
+    to_a, to_b = _to_attributes(sets)
     low, high, low_fixed, high_fixed = effect_intervals(scores, n, to_a, to_b)
     return Association(
         effect_size=d,
-        p=p,
+        p=float(p),
         direction="greater" if d > 0 else "less" if d < 0 else "none",
         method=used,
-        error=error,
+        error=float(error),
         n_partitions=n_samples if used == "sampled" else total,
         low=low,
         high=high,
         reason="an interval needs at least 2 pictures in every set" if np.isnan(low) else "",
-        p_greater=greater,
-        p_less=less,
+        p_greater=float(greater),
+        p_less=float(less),
         low_fixed=low_fixed,
         high_fixed=high_fixed,
         sum_eq6=sum_eq6,
@@ -174,8 +174,11 @@ def _scores(sets):
     return scores, len(sets["X"][0])
 
 
-def _joined(sets):
-    return [np.concatenate(parts) for parts in zip(sets["X"], sets["Y"])]
+def _to_attributes(sets):
+    """Cosines of X, then Y, with every picture of A and of B, in single precision: intervals need no more."""
+    pictures, lengths = (np.concatenate(parts).astype(np.float32) for parts in zip(sets["X"], sets["Y"]))
+    attributes = ([part.astype(np.float32) for part in sets[name]] for name in "AB")
+    return [cosines(pictures, lengths, *attribute).astype(float) for attribute in attributes]
 
 
 def _d(scores, n):

@@ -77,7 +77,8 @@ def _without_each_picture(scores, n):
     if min(n, size - n) < 2:
         return np.full(n, np.nan), np.full(size - n, np.nan)
     s = scores - scores.mean()  # small numbers: sums of squares lose no digits
-    spread = np.sqrt(((s @ s - s * s) - s * s / (size - 1)) / (size - 2))  # the other scores sum to −s
+    squares = (s @ s - s * s) - s * s / (size - 1)  # the other scores sum to −s
+    spread = np.sqrt(np.maximum(squares, 0) / (size - 2))
     total = s[:n].sum()
     mean_x = np.where(np.arange(size) < n, (total - s) / (n - 1), total / n)
     mean_y = np.where(np.arange(size) < n, -total / (size - n), (-total - s) / (size - n - 1))
