@@ -23,5 +23,6 @@ def released_set(shared_data, tmp_path_factory) -> AnalysisSet:
     folder = tmp_path_factory.mktemp("released")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BIASTRANSFER_ROOT", str(folder))
-        yield load_set("released", root=shared_data / "released-analysis-sets.tar")
+        loaded = load_set("released", root=shared_data / "released-analysis-sets.tar")
+    yield loaded  # outside the block: other tests of the session keep their own root
     shutil.rmtree(folder)
