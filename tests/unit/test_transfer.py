@@ -164,7 +164,7 @@ def test_tables_have_a_row_for_every_seed_and_for_their_mean():
     )
     references = reference_scores(embedded, "set", "run")
     assert set(references["reference"]) == {"other"}
-    assert len(references) == 4
+    assert references["seed"].tolist() == [0, 0, 1, 1, "mean", "mean"]
     del embedded[Condition("net", "pretrained", "", 0)]
     with pytest.raises(ValueError, match="needs the pretrained 'net'"):
         tabulate(embedded, "set", "run")

@@ -42,9 +42,7 @@ def tabulate(embedded, set_name, run, *, resamples=10_000, seed=0):
     rows = []
     for (backbone, target), after in _finetuned(embedded).items():
         before = _pretrained(embedded, backbone)
-        networks = {number: [vectors] for number, vectors in after.items()}
-        networks |= {"mean": list(after.values())} if len(after) > 1 else {}
-        for number, stages in networks.items():
+        for number, stages in _with_mean(after).items():
             keys = {"run": run, "backbone": backbone, "target": target, "seed": number, "set": set_name}
             for kind, listed in zip(("intra", "inter"), items(before)):
                 rows.append(
@@ -66,20 +64,25 @@ def reference_scores(embedded, set_name, run):
     Returns
     -------
     pandas.DataFrame
-        Columns run, backbone, target, seed, set, reference (the other network), kind, r, p, p_exact, n,
-        reason.
+        Columns run, backbone, target, seed (or ``"mean"``), set, reference (the other network),
+        reference_seed (several untrained networks differ in it), kind, r, p, p_exact, n, reason.
     """
-    rows, columns = [], ["reference", "kind", "r", "p", "p_exact", "n", "reason"]
+    rows = []
+    columns = ["reference", "reference_seed", "kind", "r", "p", "p_exact", "n", "reason"]
     for (backbone, target), after in _finetuned(embedded).items():
-        others = {
-            c.backbone: v for c, v in embedded.items() if c.stage == "pretrained" and c.backbone != backbone
-        }
-        for (number, vectors), (other, before) in product(after.items(), others.items()):
+        others = {c: v for c, v in embedded.items() if c.stage == "pretrained" and c.backbone != backbone}
+        for (number, stages), (other, before) in product(_with_mean(after).items(), others.items()):
             keys = {"run": run, "backbone": backbone, "target": target, "seed": number, "set": set_name}
+            keys |= {"reference": other.backbone, "reference_seed": other.seed}
             for kind, listed in zip(("intra", "inter"), items(before)):
-                score = transfer_of_seeds(before, [vectors], listed, 0, 0)
-                rows.append({**keys, "reference": other, "kind": kind, **vars(score)})
+                rows.append({**keys, "kind": kind, **vars(transfer_of_seeds(before, stages, listed, 0, 0))})
     return pd.DataFrame(rows).reindex(columns=[*KEYS, *columns])
+
+
+def _with_mean(after):
+    """Seed → embeddings to average over: each seed's own and, of two or more, all of them as ``"mean"``."""
+    networks = {number: [vectors] for number, vectors in after.items()}
+    return networks | ({"mean": list(after.values())} if len(after) > 1 else {})
 
 
 def _finetuned(embedded):

@@ -1,0 +1,131 @@
+"""The tables of chapters 3 to 5 with their nulls beside every value."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from biastransfer import association, transfer
+from biastransfer.nulls.added import added_intervals
+from biastransfer.nulls.detectable import detectable_effect, significant_correlation
+from biastransfer.nulls.place import NULLS, UNTRAINED, place
+from biastransfer.nulls.shuffled import shuffled_effects
+
+KEYS = ["backbone", "stage", "target", "seed"]
+ADJUSTED = ["p_holm", "p_by", "p_bh"]
+
+
+def association_table(
+    embedded: Mapping, set_name: str, run: str, *, resamples: int = 1000, seed: int = 0, **options
+) -> pd.DataFrame:
+    """Association tests of every condition, with their place among the nulls and what could be detected.
+
+    Parameters
+    ----------
+    embedded : mapping
+        Condition → class → (n, D) array, the same pictures in the same rows in every condition.
+    set_name, run : str
+        Name of the analysis set and of the run.
+    resamples, seed : int
+        Draws of the pictures for the interval of what is added, shuffles of the labels, and their seed.
+    **options
+        As for `association.tabulate`: X, Y, alternative, method.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `association.tabulate` and of `place`, with added_low, added_high (95 %, pictures
+        resampled jointly), shuffled_low, shuffled_high (95 % of d with labels shuffled) and detectable (|d|
+        found with a probability of 80 % at level .05). Trained networks come first; they alone are the
+        family that p-values are adjusted for, the nulls have no adjusted p.
+    """
+    parts = [{c: v for c, v in embedded.items() if (c.backbone in NULLS) == null} for null in (False, True)]
+    tables = [association.tabulate(part, set_name, run, seed=seed, **options) for part in parts if part]
+    if len(tables) == 2:
+        tables[1] = tables[1].assign(**dict.fromkeys(ADJUSTED, np.nan), n_tests=tables[0]["n_tests"].iloc[0])
+    table = place(pd.concat(tables, ignore_index=True), ["A", "B"], "effect_size")
+    targets = {"X": options.get("X", "man"), "Y": options.get("Y", "woman")}
+    pairs = list(dict.fromkeys(zip(table["A"], table["B"])))
+    added = added_intervals(embedded, pairs, **targets, resamples=resamples, seed=seed)
+    by_keys = {tuple(condition): condition for condition in embedded}
+    rows = []
+    for row in table.to_dict("records"):
+        condition = by_keys[tuple(row[key] for key in KEYS)]
+        sets = [embedded[condition][name] for name in (*targets.values(), row["A"], row["B"])]
+        low, high = added.get((condition, row["A"], row["B"]), (np.nan, np.nan))
+        shuffled = np.full(2, np.nan)
+        if np.isfinite(row["effect_size"]) and condition.backbone != UNTRAINED and resamples:
+            shuffled = np.quantile(shuffled_effects(*sets, shuffles=resamples, seed=seed), [0.025, 0.975])
+        columns = {"added_low": low, "added_high": high}
+        columns |= {"shuffled_low": shuffled[0], "shuffled_high": shuffled[1]}
+        rows.append({**columns, "detectable": detectable_effect(row["n_x"], row["n_y"])})
+    return table.join(pd.DataFrame(rows, index=table.index))
+
+
+def similarity_differences(frame: pd.DataFrame, X: str = "man", Y: str = "woman") -> pd.DataFrame:
+    """Difference of each object's similarity to itself with a man and with a woman, among the untrained.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        From `similarity.tabulate`.
+    X, Y : str
+        The attributes.
+
+    Returns
+    -------
+    DataFrame
+        Columns backbone, stage, target, seed, object, the two attributes, difference (first − second) and
+        those of `place`.
+    """
+    parts = frame["item"].str.extract(r"^(?P<object>[^|]+)[+](?P<person>[^|+]+)[|]")
+    tidy = frame.assign(target=frame["target"].fillna("")).join(parts).dropna(subset="object")
+    wide = tidy.pivot_table("value", [*KEYS, "object"], "person", sort=False).reset_index()
+    wide = wide.rename_axis(columns=None)
+    if not {X, Y} <= set(wide):
+        raise ValueError(
+            f"differences need pairs of an object with {X} and with {Y}; the items are "
+            f"{', '.join(frame['item'].unique())}."
+        )
+    return place(wide.assign(difference=wide[X] - wide[Y]), ["object"], "difference")
+
+
+def transfer_tables(
+    embedded: Mapping, set_name: str, run: str, *, resamples: int = 10_000, seed: int = 0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Bias transfer scores beside what they are to be held against.
+
+    Parameters
+    ----------
+    embedded, set_name, run, resamples, seed
+        As for `transfer.tabulate`.
+
+    Returns
+    -------
+    scores : DataFrame
+        The columns of `transfer.tabulate`, with n_untrained, untrained_low, untrained_median, untrained_high
+        (scores of untrained networks against the same finetuned one) and r_significant (the smallest score of
+        as many items with an exact p ≤ .05).
+    references : DataFrame
+        From `transfer.reference_scores`.
+
+    Raises
+    ------
+    ValueError
+        If no network of `embedded` is finetuned.
+    """
+    if all(condition.stage != "finetuned" for condition in embedded):
+        raise ValueError(
+            f"a transfer score needs the same pictures before and after finetuning; {set_name} has none "
+            "after. Name a finetuned network, or add vectors_after to the .npz."
+        )
+    scores = transfer.tabulate(embedded, set_name, run, resamples=resamples, seed=seed)
+    references = transfer.reference_scores(embedded, set_name, run)
+    keys = ["backbone", "target", "seed", "kind"]
+    null = references[references["reference"] == UNTRAINED].groupby(keys, sort=False)["r"]
+    bounds = null.agg(["count", "min", "median", "max"]).set_axis(
+        ["n_untrained", *(f"untrained_{name}" for name in ("low", "median", "high"))], axis=1
+    )
+    scores = scores.join(bounds, on=keys)
+    scores["n_untrained"] = scores["n_untrained"].fillna(0).astype(int)
+    return scores.assign(r_significant=scores["n"].map(significant_correlation)), references
