@@ -4,6 +4,7 @@ from .charts import associations, finetuning_curves, similarities, transfer_scor
 from .contact_sheets import contact_sheet, set_sizes
 from .printed import items_for_power, printed_associations, printed_p_against_z, printed_scores
 from .style import set_style
+from .verdicts import verdicts
 
 __all__ = [
     "associations",
@@ -17,4 +18,5 @@ __all__ = [
     "set_style",
     "similarities",
     "transfer_scores",
+    "verdicts",
 ]
