@@ -176,5 +176,5 @@ def _text(given):
         if quantity == "p of r":  # "p < .01"
             room = (0.0, row.value, f"below {row.value:g}")
         where = row.section if row.section.startswith("Figure") else f"§{row.section}"
-        cell = f"{where}: {row.subject}, {row.quantity}"
+        cell = f"{where}: " + ", ".join(dict.fromkeys([row.subject, *row.quantity.split(", ")]))
         yield _row("text", cell, quantity or row.quantity, *key, row.printed, row.value, room=room)
