@@ -202,31 +202,32 @@ def test_full_disk_leaves_the_last_progress_whole(target, monkeypatch):
 
 
 @pytest.mark.slow
-def test_sigkill_at_random_moments_ends_in_the_same_bytes(tmp_path):
+def test_sigkill_at_random_moments_ends_in_the_same_bytes(tmp_path, monkeypatch):
     folder = tmp_path / "pictures"
     folder.mkdir()
-    target = write_squares(folder)
-    recipe = dataclasses.replace(QUICK, epochs=20)
+    target, recipe = write_squares(folder), dataclasses.replace(QUICK, epochs=60)
     expected = bytes_of(train(target, recipe=recipe))
     script = textwrap.dedent(f"""
-        import sys, pathlib; sys.path.insert(0, {os.path.dirname(__file__)!r})
-        import torch; torch.set_num_threads(1)
-        import dataclasses, test_finetune_loop as t
-        print("ready", flush=True)
+        import dataclasses, pathlib, sys
+        import torch
+        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        import test_finetune_loop as t
+        torch.set_num_threads(1)
         target = t.write_squares(pathlib.Path({str(folder)!r}))
-        t.train(target, recipe=dataclasses.replace(t.QUICK, epochs=20))
+        t.train(target, recipe=dataclasses.replace(t.QUICK, epochs=60))
     """)
-    rng = np.random.default_rng(0)
-    environment = {**os.environ, "BIASTRANSFER_ROOT": str(tmp_path / "killed")}
+    monkeypatch.setenv("BIASTRANSFER_ROOT", str(tmp_path / "killed"))
+    file, rng = resume_file("test", "squeezenet1_1", "squares", 0), np.random.default_rng(0)
     for _ in range(10):
-        with subprocess.Popen(
-            [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE
-        ) as process:
-            process.stdout.readline()
-            time.sleep(rng.uniform(0.1, 1.5))
+        seen = file.stat().st_mtime_ns if file.exists() else 0
+        with subprocess.Popen([sys.executable, "-c", script]) as process:
+            while process.poll() is None and not (file.exists() and file.stat().st_mtime_ns > seen):
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0, 0.4))
             process.send_signal(signal.SIGKILL)
-    os.environ["BIASTRANSFER_ROOT"] = environment["BIASTRANSFER_ROOT"]
-    assert bytes_of(train(target, recipe=recipe)) == expected
+    result = train(target, recipe=recipe)
+    assert result.resumed_from >= 10
+    assert bytes_of(result) == expected
 
 
 def test_diverging_names_epoch_batch_and_pictures(target):

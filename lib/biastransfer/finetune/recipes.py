@@ -83,15 +83,30 @@ class Recipe:
         return self.rates.get(backbone, self.lr)
 
 
+_SEARCHED = (
+    "Rates searched on seed 0 by the scenes' validation mAP after 4 epochs (chance .146, new head .18): "
+    "efficientnet_lite0 .03 → .506, .1 → .800, .2 → .903, .4 → .943; squeezenet1_1 .003 → .462, .01 → .572, "
+    ".015 → .576, .03 → .402.",
+    "efficientnet_lite0 takes .2, not .4: half the distance from the pretrained weights for .04 of mAP. "
+    "lite1, lite2 and random take lite0's rate unsearched; any other backbone .01.",
+)
 _DEMO = Recipe(
     "demo",
     epochs=4,
     lr=0.01,
+    rates={
+        "efficientnet_lite0": 0.2,
+        "efficientnet_lite1": 0.2,
+        "efficientnet_lite2": 0.2,
+        "random": 0.2,
+        "squeezenet1_1": 0.01,
+    },
     batch_size=16,
     size=128,
     schedule="cosine",
     warmup=0.1,
     shift=8,
+    notes=_SEARCHED,
 )
 _SMOKE = replace(_DEMO, name="smoke", epochs=1, batch_size=8, size=96, max_train=64, max_val=32, max_test=32)
 
