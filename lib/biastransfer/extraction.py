@@ -50,7 +50,11 @@ def extract(
         except ImageReadError as error:
             yield name, str(error)
         if batch and (len(batch) == batch_size or name == last):
-            for (done, _), vector in zip(batch, run(np.stack([picture for _, picture in batch]))):
+            # always a full batch: kernels are chosen by shape, so a vector would else depend, in its last
+            # digits, on how many other pictures the cache happened to lack
+            pictures = [picture for _, picture in batch]
+            vectors = run(np.stack(pictures + pictures[-1:] * (batch_size - len(batch))))
+            for (done, _), vector in zip(batch, vectors):
                 yield done, vector if np.isfinite(vector).all() else "its embedding is not finite"
             batch = []
 

@@ -89,6 +89,16 @@ def test_real_backbones_at_any_batch_size(files, name):
     assert np.abs(one - reference(backbone, files[:3])).max() <= 1e-5 * scale
 
 
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "squeezenet1_1"])
+def test_a_vector_has_the_same_bits_whichever_others_the_cache_lacks(files, name):
+    backbone = load_backbone(name)
+    whole = embed(backbone, files, cache=False).vectors
+    embed(backbone, files[1:6:2])
+    found = embed(backbone, files)  # the rest, in other batches
+    assert found.computed == 4
+    assert np.array_equal(found.vectors, whole)
+
+
 @pytest.mark.parametrize("layer", ["conv", "1"])
 def test_other_layers(files, layer):
     assert np.allclose(embed(toy(), files, layer).vectors, reference(toy(), files, layer), atol=1e-5)
