@@ -13,6 +13,9 @@ from biastransfer import paths
 from biastransfer.locks import locked
 
 
+THREADS = 2  # of every kernel: trained weights, and so every number after them, depend on it in their last bits
+
+
 class PageError(RuntimeError):
     """A cell failed; the message names the page, the error and the notebook that was kept."""
 
@@ -44,6 +47,7 @@ def execute(notebook: Path, page: Path, unfinished: Path, parameters: Mapping[st
     import papermill
 
     logging.getLogger("papermill").setLevel(logging.ERROR)
+    os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
     os.environ.setdefault("IPYTHONDIR", str(paths.derived("ipython")))  # no one's start-up files or history
     unfinished.parent.mkdir(parents=True, exist_ok=True)
     page.parent.mkdir(parents=True, exist_ok=True)

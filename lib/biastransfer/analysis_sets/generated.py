@@ -42,7 +42,7 @@ def load(
         raise ValueError(f"schema must be one of {', '.join(OBJECTS)}; got {schema!r}.")
     if not scale > 0:
         raise ValueError(f"scale must be above 0; got {scale!r}.")
-    folder = root / f"{schema}-scale{scale:g}-seed{seed}-{_code()}"
+    folder = root / f"{schema}-scale{scale:g}-seed{seed}-{drawing_code()}"
     from .scenes import write_analysis_set  # drawing needs resvg; other kinds of sets do not
 
     write_analysis_set(schema, folder, scale=scale, seed=seed)  # nothing to do where it is complete
@@ -53,8 +53,8 @@ def load(
 
 
 @functools.cache  # the code that this process loaded, whatever is edited meanwhile
-def _code() -> str:
-    """Return a fingerprint of the modules that draw scenes."""
+def drawing_code() -> str:
+    """Return a fingerprint, 8 hex digits, of the modules that draw scenes."""
     digest = hashlib.sha256()
     for module in sorted(Path(__file__).parent.glob("*.py")):
         if module.name.startswith(("scene", "glyph")):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from biastransfer import paths
+from biastransfer.analysis_sets.generated import drawing_code
 from biastransfer.finetune.data import load_target
 from biastransfer.finetune.loop import finetune
 from biastransfer.finetune.recipes import RECIPES
@@ -15,8 +16,13 @@ SCENES = "scenes"
 
 
 def target_folder(run: str, target: str) -> Path:
-    """Return the folder of a target's pictures: one for all runs, a small one of its own for ``smoke``."""
-    return paths.raw("targets", f"{target}-{run}" if (run, target) == (SMOKE, SCENES) else target)
+    """Return the folder of a target's pictures: one for all runs, but for ``smoke`` fewer scenes of its own.
+
+    Scenes name the code that draws them, so that they are drawn anew when it has changed.
+    """
+    if target != SCENES:
+        return paths.raw("targets", target)
+    return paths.raw("targets", "-".join([target, *([run] if run == SMOKE else []), drawing_code()]))
 
 
 def prepare_target(run: str, target: str = SCENES) -> Target:
