@@ -11,6 +11,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 export PYTHONPATH :=
 export JUPYTER_PLATFORM_DIRS := 1
+export OMP_NUM_THREADS := 2
 
 .PHONY: help setup book test check bench clean
 

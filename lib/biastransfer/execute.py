@@ -12,8 +12,7 @@ from pathlib import Path
 from biastransfer import paths
 from biastransfer.locks import locked
 
-
-THREADS = 2  # of every kernel: trained weights, and so every number after them, depend on it in their last bits
+THREADS = 2  # of every kernel, wherever it runs: the last bits of trained weights depend on it
 
 
 class PageError(RuntimeError):
