@@ -13,7 +13,7 @@ import safetensors.numpy
 from biastransfer import paths
 from biastransfer.checkpoints import state_hash
 
-_FORMAT = 1  # raise when the same key would give other vectors: a change of the pooling, of the decoding
+_FORMAT = 2  # raise when the same key would give other vectors: a change of the pooling, decoding, batching
 
 
 def key(backbone, layer: str) -> str:
