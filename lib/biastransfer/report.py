@@ -90,7 +90,7 @@ def side_by_side(
     Parameters
     ----------
     frame : DataFrame
-        Tidy. With stage and seed in it, ``network`` may be a column: "pretrained" or "finetuned, seed 0";
+        Tidy. With stage and seed in it, ``network`` may be a column: the stage, or "finetuned, seed 0";
         where it has low and high, ``95 % interval``.
     rows, columns : sequence of str
         Columns of `frame` whose values make the rows and the groups, in the order in which they occur.
@@ -109,15 +109,15 @@ def side_by_side(
     [['a', 1, 2]]
     """
     if {"stage", "seed"} <= set(frame):
-        before = frame["stage"].eq("pretrained")
-        frame = frame.assign(
-            network=("finetuned, seed " + frame["seed"].astype(str)).mask(before, "pretrained")
-        )
+        before = frame["stage"].ne("finetuned")
+        named = ("finetuned, seed " + frame["seed"].astype(str)).mask(before, frame["stage"])
+        frame = frame.assign(network=named)
     if {"low", "high"} <= set(frame):
         spans = zip(frame["low"], frame["high"])
-        frame = frame.assign(
-            **{"95 % interval": [NONE if pd.isna(a) else f"{a:.2f} to {b:.2f}" for a, b in spans]}
-        )
+        shown = [NONE if pd.isna(a) else f"{a:.2f} to {b:.2f}" for a, b in spans]
+        frame = frame.assign(**{"95 % interval": shown})
+    if frame.empty:
+        return frame.reindex(columns=list(rows))
     groups = frame.groupby(list(columns), sort=False)
     parts = {
         key if len(key) > 1 else key[0]: part.set_index(list(rows))[list(values)] for key, part in groups

@@ -1,9 +1,12 @@
 """Notebooks under the bare `papermill` command, and what the smoke run left; nbval compares again."""
 
 import json
+import os
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from biastransfer import paths, runs
@@ -13,9 +16,15 @@ from biastransfer.parameters import declared
 NOTEBOOKS = sorted(file.stem for file in paths.notebook("x").parent.glob("*.ipynb"))
 
 
-def papermill(notebook, target, *parameters):
+def papermill(notebook, target, *parameters, **environment):
     command = [sys.executable, "-m", "papermill", str(paths.notebook(notebook)), str(target), *parameters]
-    return subprocess.run([*command, "--no-progress-bar"], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [*command, "--no-progress-bar"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,6 +48,39 @@ def test_a_wrong_parameter_stops_at_once_and_lists_the_valid_ones(notebook, para
     cells = [declared(cell) for cell in code_of(paths.notebook(notebook))]
     for parameter in next(filter(None, cells)):
         assert f"  {parameter.name}: {parameter.type} = " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("notebook", "table", "rows"),
+    [
+        ("03-similarity", "similarity", 22),
+        ("04-bias-transfer", "transfer", 2),
+        ("05-association", "association", 2),
+    ],
+)
+def test_own_vectors_run_without_pictures_or_networks(notebook, table, rows, tmp_path):
+    classes = [
+        "man",
+        "woman",
+        "random",
+        *(f"{o}{p}" for o in ("car", "sports") for p in ("", "+man", "+woman")),
+    ]
+    rng, repeated = np.random.default_rng(0), np.repeat(classes, 5)
+    before = rng.normal(size=(len(repeated), 4)) + np.repeat(rng.normal(size=(len(classes), 4)), 5, axis=0)
+    names = np.array([f"picture {number}" for number in range(len(repeated))])
+    np.savez(
+        tmp_path / "mine.npz",
+        vectors=before,
+        vectors_after=before + 0.5 * rng.normal(size=before.shape),
+        classes=repeated,
+        names=names,
+    )
+    parameters = ("-p", "embeddings", str(tmp_path / "mine.npz"))
+    done = papermill(notebook, tmp_path / "out.ipynb", *parameters, BIASTRANSFER_ROOT=str(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = pd.read_csv(tmp_path / "data" / "results" / "smoke" / f"{table}-mine.csv")
+    assert set(found["backbone"]) == {"mine"}
+    assert len(found) == rows
 
 
 def test_every_notebook_is_in_the_smoke_run():

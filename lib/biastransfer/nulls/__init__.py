@@ -4,13 +4,19 @@ from biastransfer.nulls.added import added_intervals
 from biastransfer.nulls.detectable import detectable_effect, significant_correlation
 from biastransfer.nulls.place import BASELINE, NULLS, UNTRAINED, collapse, place
 from biastransfer.nulls.shuffled import shuffled_effects
-from biastransfer.nulls.tables import association_table, similarity_differences, transfer_tables
+from biastransfer.nulls.tables import (
+    association_numbers,
+    association_table,
+    similarity_differences,
+    transfer_tables,
+)
 
 __all__ = [
     "BASELINE",
     "NULLS",
     "UNTRAINED",
     "added_intervals",
+    "association_numbers",
     "association_table",
     "collapse",
     "detectable_effect",

@@ -62,6 +62,37 @@ def association_table(
     return table.join(pd.DataFrame(rows, index=table.index))
 
 
+def association_numbers(frame: pd.DataFrame, level: float = 0.05) -> dict[str, float | int | str]:
+    """Count what `association_table` shows, for a chapter's sentences.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        From `association_table`.
+    level : float
+        Of the tests.
+
+    Returns
+    -------
+    dict
+        Of the trained networks: n_tests, n_significant_holm, n_outside (|d| larger than all untrained
+        networks have on the same pair), max_d and max_pair (the largest effect and whose it is); n_untrained,
+        and random_max_abs_d, the largest |d| of an untrained network on any pair, NaN where there is none.
+    """
+    trained = frame[~frame["backbone"].isin(NULLS)]
+    top = trained.loc[trained["effect_size"].abs().idxmax()]
+    k = int(frame["n_untrained"].max())
+    return {
+        "n_tests": int(trained["p"].notna().sum()),
+        "n_significant_holm": int((trained["p_holm"] < level).sum()),
+        "n_outside": int((trained["p_untrained"] < 1.5 / (k + 1)).sum()),
+        "max_d": float(top["effect_size"]),
+        "max_pair": f"{top['A']} against {top['B']}, {top['backbone']}, {top['stage']}",
+        "n_untrained": k,
+        "random_max_abs_d": float(frame.loc[frame["backbone"] == UNTRAINED, "effect_size"].abs().max()),
+    }
+
+
 def similarity_differences(frame: pd.DataFrame, X: str = "man", Y: str = "woman") -> pd.DataFrame:
     """Difference of each object's similarity to itself with a man and with a woman, among the untrained.
 
@@ -75,19 +106,26 @@ def similarity_differences(frame: pd.DataFrame, X: str = "man", Y: str = "woman"
     Returns
     -------
     DataFrame
-        Columns backbone, stage, target, seed, object, the two attributes, difference (first − second) and
-        those of `place`.
+        Columns backbone, stage, target, seed, object, the two attributes, difference (first − second),
+        relative and those of `place` for it; no row where the set has no object with both.
+
+    Notes
+    -----
+    Cosines of an untrained network lie in a narrow range, so differences of two networks are compared in
+    units of each network's own spread: relative is the difference over the standard deviation of its
+    inter-class items.
     """
-    parts = frame["item"].str.extract(r"^(?P<object>[^|]+)[+](?P<person>[^|+]+)[|]")
-    tidy = frame.assign(target=frame["target"].fillna("")).join(parts).dropna(subset="object")
+    inter = frame[frame["kind"] == "inter"].assign(target=frame["target"].fillna(""))
+    parts = inter["item"].str.extract(r"^(?P<object>[^|]+)[+](?P<person>[^|+]+)[|]")
+    tidy = inter.join(parts).dropna(subset="object")
     wide = tidy.pivot_table("value", [*KEYS, "object"], "person", sort=False).reset_index()
     wide = wide.rename_axis(columns=None)
     if not {X, Y} <= set(wide):
-        raise ValueError(
-            f"differences need pairs of an object with {X} and with {Y}; the items are "
-            f"{', '.join(frame['item'].unique())}."
-        )
-    return place(wide.assign(difference=wide[X] - wide[Y]), ["object"], "difference")
+        wide = wide.iloc[:0].reindex(columns=[*KEYS, "object", X, Y])
+    wide = wide.join(inter.groupby(KEYS)["value"].std().rename("spread"), on=KEYS)
+    wide["difference"] = wide[X] - wide[Y]
+    wide["relative"] = wide["difference"] / wide["spread"]
+    return place(wide.drop(columns="spread"), ["object"], "relative")
 
 
 def transfer_tables(

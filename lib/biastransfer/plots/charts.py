@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from . import baselines
 from .style import ATTRIBUTES, FAINT, INK, NULL, STAGES, WIDTH, attribute_of, readable
 
 
@@ -24,7 +25,8 @@ def similarities(frame: pd.DataFrame, kinds: Sequence[str] = ("intra", "inter"))
     Returns
     -------
     Figure
-        Horizontal axes are cosine similarities; bars are ``low`` to ``high``. An untrained backbone is grey.
+        Horizontal axes are cosine similarities; bars are ``low`` to ``high``. Nulls are grey; a row of stage
+        "untrained" is the median of several networks, from the smallest to the largest.
     """
     backbones = list(frame["backbone"].unique())
     slots = [_slots(frame.loc[frame["kind"] == kind, "item"].unique()) for kind in kinds]
@@ -36,7 +38,7 @@ def similarities(frame: pd.DataFrame, kinds: Sequence[str] = ("intra", "inter"))
             part = frame[(frame["backbone"] == backbone) & (frame["kind"] == kind)]
             _change(ax, part, slot, labels=[readable(item) for item in slot])
             _colour_labels(ax, slot)
-            ax.set_title(f"{_named(backbone) if ax is row[0] else ''}\n{kind}-class")
+            ax.set_title(f"{baselines.titled(backbone) if ax is row[0] else ''}\n{kind}-class")
     for ax in axes[-1]:
         ax.set_xlabel("mean cosine similarity")
     _legend(figure, frame)
@@ -50,7 +52,8 @@ def associations(frame: pd.DataFrame, *, level: float = 0.05, p: str = "p_holm")
     Parameters
     ----------
     frame : DataFrame
-        Columns backbone, stage, seed, X, Y, A, B, effect_size, low, high and the column named by ``p``.
+        Columns backbone, stage, seed, X, Y, A, B, effect_size, low, high and the column named by ``p``; where
+        it has untrained_low, untrained_median, untrained_high and thumbnail, the nulls behind each row.
     level, p : float, str
         A marker is filled where the column ``p`` is below ``level``.
     """
@@ -65,8 +68,9 @@ def associations(frame: pd.DataFrame, *, level: float = 0.05, p: str = "p_holm")
         ax.set_axis_off()
     for ax, backbone in zip(axes.flat, backbones):
         part = frame[frame["backbone"] == backbone]
+        baselines.bands(ax, part, slot)
         _change(ax, part, slot, labels=[readable(item) for item in slot], filled=part[p] < level)
-        ax.set_title(_named(backbone))
+        ax.set_title(baselines.titled(backbone))
         ax.axvline(0, color=INK, linewidth=0.8, zorder=0)
         ax.tick_params(labelbottom=True)
     first = frame.iloc[0]
@@ -84,7 +88,8 @@ def transfer_scores(frame: pd.DataFrame) -> Figure:
     ----------
     frame : DataFrame
         Columns set, backbone, seed (a number or "mean", of seed means), kind, r, low, high; where it has
-        cross_half and ceiling, the last row's score between halves of the pictures and its upper bound.
+        cross_half and ceiling, the last row's score between halves of the pictures and its upper bound; where
+        it has untrained_low to untrained_high, the scores of untrained networks against the finetuned.
 
     Returns
     -------
@@ -115,6 +120,7 @@ def transfer_scores(frame: pd.DataFrame) -> Figure:
         bar = {"marker": "|", "markeredgewidth": 2.5, "markersize": 9, "linestyle": ""}
         handles.append(Line2D([], [], color=NULL, label="between halves of the pictures", **hollow))
         handles.append(Line2D([], [], color=NULL, label="ceiling of that", **bar))
+    handles += baselines.handles(frame)
     figure.legend(handles=handles, loc="outside upper left", ncols=2, handlelength=1.6)
     plt.close(figure)
     return figure
@@ -126,6 +132,7 @@ def _scores(ax: Axes, part: pd.DataFrame, y: float) -> None:
     lanes = [y + 0.2 * (step - (len(part) + halves - 1) / 2) for step in range(len(part) + halves)]
     for at, row in zip(lanes, part.itertuples()):
         mean = str(row.seed) == "mean"
+        baselines.band(ax, row._asdict(), at, reach=0.07)
         colour = INK if mean else STAGES["finetuned"]["color"]
         _interval(ax, row.low, row.high, at, colour)
         ax.plot(row.r, at, "s" if mean else "D", color=colour, markersize=6)
@@ -175,11 +182,6 @@ def _curve(ax: Axes, history: pd.DataFrame, column: str, label: bool) -> None:
         ax.legend(loc="upper right", handlelength=1.6, borderpad=0)  # losses fall: that corner is free
 
 
-def _named(backbone: str) -> str:
-    """Say that the null is one."""
-    return f"{backbone} (untrained)" if backbone == "random" else backbone
-
-
 def _slots(items: Sequence[str], grouped: bool = True) -> dict[str, float]:
     """Give each item its place from top to bottom, with a gap where the object changes."""
     slots, at, previous = {}, 0.0, None
@@ -198,7 +200,7 @@ def _change(ax: Axes, part: pd.DataFrame, slots: dict[str, float], labels, fille
     lane = {("finetuned", seed): 0.12 + 0.17 * k for k, seed in enumerate(seeds)}
     for index, row in part.iterrows():
         look = STAGES[row["stage"]]
-        colour = NULL if row["backbone"] == "random" else look["color"]
+        colour = NULL if row["backbone"] in baselines.TITLES else look["color"]
         at = slots[row["item"]] + lane.get((row["stage"], row["seed"]), -0.17 if seeds else 0.0)
         face = colour if filled is None or filled[index] else "white"
         _interval(ax, row["low"], row["high"], at, colour)
@@ -227,11 +229,15 @@ def _legend(figure: Figure, frame: pd.DataFrame, extra: str = "") -> None:
     names = {"pretrained": "pretrained", "finetuned": "finetuned, a marker a seed"}
     handles = [
         Line2D([], [], linestyle="-", label=names[stage], **STAGES[stage])
-        for stage in STAGES
-        if ((frame["stage"] == stage) & (frame["backbone"] != "random")).any()
+        for stage in names
+        if ((frame["stage"] == stage) & ~frame["backbone"].isin(baselines.TITLES)).any()
     ]
-    if (frame["backbone"] == "random").any():
+    if (frame["stage"] == "untrained").any():
+        several = {"color": NULL, "marker": STAGES["untrained"]["marker"]}
+        handles.append(Line2D([], [], label="untrained: median, smallest to largest", **several))
+    elif (frame["backbone"] == "random").any():
         handles.append(Line2D([], [], color=NULL, marker="o", label="untrained"))
+    handles += baselines.handles(frame)
     if extra:
         handles.append(Line2D([], [], linestyle="", label=extra))
     columns = 2 if len(handles) > 3 else len(handles)

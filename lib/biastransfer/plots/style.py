@@ -6,6 +6,7 @@ WIDTH = 6.2  # inches; at 150 dots an inch a figure fills the text column, and s
 STAGES = {
     "pretrained": {"color": "#0072B2", "marker": "o"},
     "finetuned": {"color": "#D55E00", "marker": "D"},
+    "untrained": {"color": "#6B6B6B", "marker": "s"},
 }
 ATTRIBUTES = {"man": "#00664E", "woman": "#8F3A84"}
 NULL = "#6B6B6B"  # the untrained network and everything that stands for "nothing was learned"
