@@ -33,7 +33,7 @@ book: setup
 
 # The smoke run is executed, then executed again and compared output by output (nbval), with an empty cache of
 # embeddings; the pages that train come first, since the others read their checkpoints.
-NBVAL := $(PY) -m pytest -q -n 2 --dist loadfile -p no:cacheprovider --nbval
+NBVAL := OMP_NUM_THREADS=$${BIASTRANSFER_THREADS:-2} $(PY) -m pytest -q -n 2 --dist loadfile -p no:cacheprovider --nbval
 test: setup
 	@$(PY) -m biastransfer.build --run smoke --pages-only --cores $(CORES)
 	@$(PY) -m pytest -q -n 2 --dist loadfile tests/unit tests/notebooks tests/book lib --doctest-modules

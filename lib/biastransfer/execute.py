@@ -13,6 +13,8 @@ from biastransfer import paths
 from biastransfer.locks import locked
 
 THREADS = 2  # of every kernel, wherever it runs: the last bits of trained weights depend on it
+# Snakemake sets these to the threads of its rule, 1
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS")
 
 
 class PageError(RuntimeError):
@@ -46,7 +48,7 @@ def execute(notebook: Path, page: Path, unfinished: Path, parameters: Mapping[st
     import papermill
 
     logging.getLogger("papermill").setLevel(logging.ERROR)
-    os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, os.environ.get("BIASTRANSFER_THREADS", str(THREADS))))
     os.environ.setdefault("IPYTHONDIR", str(paths.derived("ipython")))  # no one's start-up files or history
     unfinished.parent.mkdir(parents=True, exist_ok=True)
     page.parent.mkdir(parents=True, exist_ok=True)
