@@ -41,6 +41,7 @@ def embed_set(
     seed: int = 0,
     released: str = "",
     embeddings: str = "",
+    batch_statistics: str = "estimated",
 ) -> Embedded:
     """Load a set and embed it under every network of a run, or read vectors made elsewhere.
 
@@ -58,6 +59,8 @@ def embed_set(
         Folder or tar of pictures, where they are not in ``data/raw``.
     embeddings : str
         An ``.npz`` for `read_npz`; then no picture is read and no network is run.
+    batch_statistics : str
+        Of the untrained networks, as for `embed_classes`.
 
     Returns
     -------
@@ -76,4 +79,5 @@ def embed_set(
     drawn = {"scale": scale, "seed": seed} if kind == "scenes" else {}
     pictures = load_set(kind, root=released or paths.raw(kind), schema=schema, **drawn)
     before = list(dict.fromkeys([*finetuned, *backbones]))
-    return embed_classes(pictures, conditions(run, before, finetuned, target, seeds, untrained), run=run)
+    networks = conditions(run, before, finetuned, target, seeds, untrained)
+    return embed_classes(pictures, networks, run=run, batch_statistics=batch_statistics)

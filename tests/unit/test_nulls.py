@@ -6,7 +6,7 @@ import pytest
 
 from biastransfer import nulls
 from biastransfer.association import association_test, effect_size
-from biastransfer.embed import Condition, conditions, read_npz
+from biastransfer.embed import Condition, conditions, embed_classes, read_npz
 from biastransfer.embedded_sets import embed_set, scale_of_each, set_label
 from biastransfer.similarity import tabulate
 from biastransfer.stats import permutation_p
@@ -189,6 +189,11 @@ def test_random_stands_for_as_many_networks_as_asked():
     found = conditions("run", ["net", "random"], ["net"], "scenes", [0, 1], untrained=3)
     assert [c.seed for c in found if c.backbone == "random"] == [0, 1, 2]
     assert len(found) == 6
+
+
+def test_unknown_batch_statistics():
+    with pytest.raises(ValueError, match="must be one of estimated, initial; got 'none'"):
+        embed_classes(None, [], run="x", batch_statistics="none")
 
 
 def save(tmp_path, **arrays):

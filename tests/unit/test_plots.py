@@ -175,3 +175,25 @@ def test_long_items_take_two_lines():
         style.readable("very long object+woman|very long object")
         == "very long object + woman\nvs very long object"
     )
+
+
+def test_nulls_lie_behind_each_association_and_score():
+    columns = {"untrained_low": -0.2, "untrained_median": 0.1, "untrained_high": 0.4, "thumbnail": 0.25}
+    figure = plots.associations(association_rows()[:2].assign(**columns))
+    [ax] = figure.axes
+    spans = [tuple(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) == 2]
+    assert (-0.2, 0.4) in spans
+    assert (0.1, 0.1) in spans
+    assert markers(ax, "x") == [(0.25, "#6b6b6b", "#6b6b6b")]
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert {"untrained networks: range and median", "colour and layout alone"} <= set(named)
+    del columns["thumbnail"]
+    [ax] = plots.transfer_scores(transfer_rows().assign(**columns)).axes
+    assert [tuple(line.get_xdata()) for line in ax.lines].count((-0.2, 0.4)) == 2
+
+
+def test_several_untrained_networks_are_one_grey_row_from_smallest_to_largest():
+    rows = similarity_rows("random", seeds=()).assign(stage="untrained")
+    figure = plots.similarities(rows)
+    assert markers(figure.axes[0], "s")[0] == (0.5, "#6b6b6b", "#6b6b6b")
+    assert figure.legends[0].get_texts()[0].get_text() == "untrained: median, range"

@@ -11,6 +11,7 @@ from biastransfer.embed.pictures import embed
 from biastransfer.embed.untrained import normalise
 
 UNTRAINED = "random"  # the backbone whose seeds are networks of their own
+STATISTICS = ("estimated", "initial")
 
 
 class Condition(NamedTuple):
@@ -77,7 +78,12 @@ def conditions(
 
 
 def embed_classes(
-    analysis_set, conditions: Sequence[Condition], *, run: str, layer: str | None = None
+    analysis_set,
+    conditions: Sequence[Condition],
+    *,
+    run: str,
+    layer: str | None = None,
+    batch_statistics: str = "estimated",
 ) -> Embedded:
     """Embed a set under each condition and give its vectors by class: what all measures eat.
 
@@ -90,6 +96,8 @@ def embed_classes(
         Whose checkpoints the finetuned conditions use.
     layer : str, optional
         As for `forward_layer`.
+    batch_statistics : str
+        Of the untrained networks: "estimated" from 32 of the set's pictures, or "initial" (0 and 1).
 
     Returns
     -------
@@ -101,11 +109,13 @@ def embed_classes(
     FileNotFoundError
         If a checkpoint is missing; the message says which parameters of notebook 02 make it.
     ValueError
-        If no picture of a class could be embedded.
+        If no picture of a class could be embedded, or `batch_statistics` is unknown.
     """
+    if batch_statistics not in STATISTICS:
+        raise ValueError(f"batch_statistics must be one of {', '.join(STATISTICS)}; got {batch_statistics!r}")
+    files = analysis_set.items["file"].tolist() if batch_statistics == "estimated" else []
     found = {
-        condition: embed(_network(condition, run, analysis_set), analysis_set, layer)
-        for condition in conditions
+        condition: embed(_network(condition, run, files), analysis_set, layer) for condition in conditions
     }
     failed = [result.failed.assign(**condition._asdict()) for condition, result in found.items()]
     embedded = Embedded()
@@ -125,12 +135,12 @@ def embed_classes(
     return embedded
 
 
-def _network(condition: Condition, run: str, analysis_set) -> Backbone:
-    """Load the network of a condition; an untrained one with the batch statistics of the set's pictures."""
+def _network(condition: Condition, run: str, files: Sequence[str]) -> Backbone:
+    """Load the network of a condition; an untrained one with the batch statistics of some files, if any."""
     if condition.stage == "pretrained":
         backbone = load_backbone(condition.backbone, seed=condition.seed)
         untrained = condition.backbone == UNTRAINED
-        return normalise(backbone, analysis_set.items["file"].tolist()) if untrained else backbone
+        return normalise(backbone, files) if untrained else backbone
     path = paths.checkpoint(run, condition.backbone, condition.target, condition.seed)
     if not path.is_file():
         raise FileNotFoundError(

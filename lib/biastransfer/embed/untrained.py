@@ -37,18 +37,18 @@ def normalise(backbone: Backbone, files: Sequence[str]) -> Backbone:
     Initial statistics (mean 0, variance 1) leave an untrained EfficientNet without any normalisation: on the
     generated scenes all its cosines lie within .98–1.00, their order depends on a direction that all pictures
     share, and it agrees with that of the same weights under estimated statistics at r ≈ .1. Estimated ones
-    are what a network has at the first step of its training; cosines then lie within .80–1.00. The
-    statistics are kept with the embeddings, keyed by weights and pictures.
+    are what a network has at the first step of its training; cosines then lie within .80–1.00. The choice
+    matters: on 360 of the released photographs three networks reach |d| = .54 with initial and .23 with
+    estimated statistics. The statistics are kept with the embeddings, keyed by weights and pictures.
     """
     readable = _readable(list(dict.fromkeys(files)))
-    norms = [part for part in backbone.module.modules() if isinstance(part, nn.BatchNorm2d)]
-    if len(readable) < 2 or not norms:
+    if len(readable) < 2 or not _norms(backbone.module):
         return backbone
     pictures = hashlib.sha256("".join(readable).encode()).hexdigest()
     key = embedding_cache.key(backbone, f"batch statistics of {PICTURES} pictures")
     known, _ = embedding_cache.load(key, [pictures])
     module = copy.deepcopy(backbone.module)
-    norms = [part for part in module.modules() if isinstance(part, nn.BatchNorm2d)]
+    norms = _norms(module)
     if pictures in known:
         _set_statistics(norms, torch.from_numpy(known[pictures]))
     else:
@@ -86,8 +86,14 @@ def _estimate(module: nn.Module, norms: list[nn.BatchNorm2d], transform, files: 
         module(torch.stack(inputs).contiguous(memory_format=torch.channels_last))
 
 
+def _norms(module: nn.Module) -> list[nn.BatchNorm2d]:
+    parts = [part for part in module.modules() if isinstance(part, nn.BatchNorm2d)]
+    return [part for part in parts if part.track_running_stats]
+
+
 def _statistics(norms: list[nn.BatchNorm2d]) -> np.ndarray:
-    return torch.cat([torch.cat([part.running_mean, part.running_var]) for part in norms]).numpy()
+    states = [part.state_dict() for part in norms]
+    return torch.cat([state[f"running_{name}"] for state in states for name in ("mean", "var")]).numpy()
 
 
 def _set_statistics(norms: list[nn.BatchNorm2d], values: torch.Tensor) -> None:

@@ -36,7 +36,7 @@ def bands(ax: Axes, part: pd.DataFrame, slots: Mapping[str, float]) -> None:
 def handles(frame: pd.DataFrame) -> Iterable[Line2D]:
     """Return the legend's entries for the nulls that ``frame`` has columns for."""
     if "untrained_low" in frame and frame["untrained_low"].notna().any():
-        label = "untrained networks, smallest to largest, and median"
+        label = "untrained networks: range and median"
         yield Line2D([], [], color=FAINT, linewidth=8, alpha=0.65, label=label)
     if "thumbnail" in frame and frame["thumbnail"].notna().any():
         yield Line2D([], [], color=NULL, marker="x", linestyle="", label="colour and layout alone")

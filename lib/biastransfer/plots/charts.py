@@ -234,7 +234,7 @@ def _legend(figure: Figure, frame: pd.DataFrame, extra: str = "") -> None:
     ]
     if (frame["stage"] == "untrained").any():
         several = {"color": NULL, "marker": STAGES["untrained"]["marker"]}
-        handles.append(Line2D([], [], label="untrained: median, smallest to largest", **several))
+        handles.append(Line2D([], [], label="untrained: median, range", **several))
     elif (frame["backbone"] == "random").any():
         handles.append(Line2D([], [], color=NULL, marker="o", label="untrained"))
     handles += baselines.handles(frame)
