@@ -8,9 +8,9 @@ from collections import namedtuple
 
 import numpy as np
 
-from biastransfer.association import association_test
+from biastransfer.association import association_test, pairs, tabulate
 from biastransfer.similarity import items, similarities
-from biastransfer.stats import permutation_p
+from biastransfer.stats import effect_of_scores, permutation_p, shared_max_t
 from biastransfer.transfer import bias_transfer
 
 Condition = namedtuple("Condition", "backbone stage target seed")
@@ -61,6 +61,16 @@ def main():
     few = median_seconds(lambda: association_test(X[:20], Y[:20], A, B))
     report("one exact test of 20 + 20", few, 0.25)
 
+    people = {c: rng.normal(size=(150, 1280)).astype(np.float32) + 0.1 for c in CLASSES}
+    conditions = {Condition("net", "pretrained", "", k): people for k in range(12)}
+    shared = median_seconds(lambda: tabulate(conditions, "set", "run"), 3)
+    apart = median_seconds(lambda: [whole_tests(vectors) for vectors in conditions.values()], 3)
+    report("a table of 72 tests: cosines shared, p corrected", shared, 1.0, apart, "72 whole tests")
+    family = rng.normal(size=(72, 300))
+    largest = median_seconds(lambda: shared_max_t(family, 150), 3)
+    loop = median_seconds(lambda: shuffled_family(family, 150, 500), 1) * 20
+    report("max-T of 72 tests, 10,000 permutations", largest, 1.0, loop, "shuffling the scores")
+
     vectors = {c: rng.normal(size=(n, 1280)).astype(np.float32) + 0.1 for c, n in zip(CLASSES, COUNTS)}
     _, inter = items(CLASSES)
     listed = [*CLASSES, *inter]
@@ -72,6 +82,19 @@ def main():
     chain = median_seconds(lambda: bias_transfer(before, after, items(CLASSES[:13])[1]), 1)
     naive = median_seconds(lambda: [copied_score(before, after, rng) for _ in range(20)], 1) * 500
     report("10,000 resamples of a transfer score, 2,048 dimensions", chain, 10.0, naive, "resampling vectors")
+
+
+def whole_tests(vectors):
+    """Each pair by itself: an object's cosines are taken again for every pair that it is in."""
+    targets = [vectors[name] for name in ("man", "woman")]
+    return [association_test(*targets, vectors[a], vectors[b]) for a, b in pairs(vectors)]
+
+
+def shuffled_family(scores, n, draws):
+    rng = np.random.default_rng(0)
+    return [
+        np.abs(effect_of_scores(scores[:, rng.permutation(scores.shape[1])], n)).max() for _ in range(draws)
+    ]
 
 
 def copied_score(before, after, rng):

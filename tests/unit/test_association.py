@@ -174,6 +174,9 @@ def test_tables_lead_with_two_sided_p_and_correct_over_the_family():
     assert table["p"].isna().sum() == 3
     np.testing.assert_allclose(table["p_holm"], holm(table["p"]))
     np.testing.assert_allclose(table["p_bh"], benjamini_hochberg(table["p"].to_numpy()))
+    assert table["p_maxt"].isna().equals(table["p"].isna())
+    assert (table["p_maxt"] + 0.03 >= table["p"])[table["p"].notna()].all()
+    assert (table["p_maxt"] <= table["p_holm"] + 0.03)[table["p"].idxmin()]
     row, vectors = table.iloc[0], embedded[Condition("net", "pretrained", "", 0)]
     sets = [vectors[name] for name in ("man", "woman", row["A"], row["B"])]
     assert row["p"] == pytest.approx(association_test(*sets, alternative="two-sided").p)
@@ -181,6 +184,25 @@ def test_tables_lead_with_two_sided_p_and_correct_over_the_family():
         tabulate(embedded, "set", "run", pairs=[("dog", "car")])
     with pytest.raises(ValueError, match="class 'car' must hold at least one picture"):
         tabulate({Condition("n", "pretrained", "", 0): {**vectors, "car": flat[:0]}}, "set", "run")
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less"])
+def test_tables_share_what_is_measured_and_change_no_number(alternative):
+    """Each row is, to the bit, the test of its four sets alone; p_maxt needs numbers alike everywhere."""
+    names = ["man", "woman", "car", "car+man", "sports", "sports+man", "mammal", "mammal+man"]
+    sizes = [9, 7, 5, 5, 6, 6, 8, 8]
+    embedded = {Condition("net", "pretrained", "", k): dict(zip(names, draw(k, *sizes))) for k in range(2)}
+    table = tabulate(embedded, "set", "run", alternative=alternative)
+    for row in table.to_dict("records"):
+        vectors = embedded[Condition("net", "pretrained", "", row["seed"])]
+        sets = [vectors[name] for name in ("man", "woman", row["A"], row["B"])]
+        alone = vars(association_test(*sets, alternative=alternative))
+        assert {k: row[k] for k in alone if k in row} == {k: v for k, v in alone.items() if k in row}
+        assert [row[f"n_{k}"] for k in "xyab"] == list(map(len, sets))
+    fewer = {**vectors, "man": vectors["man"][1:]}
+    mixed = tabulate(embedded | {Condition("net", "finetuned", "t", 0): fewer}, "set", "run")
+    assert mixed["p_maxt"].isna().all()
+    assert mixed["p_holm"].notna().all()
 
 
 @pytest.mark.slow

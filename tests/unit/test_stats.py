@@ -16,6 +16,7 @@ from biastransfer.stats import (
     jackknife_t,
     max_t,
     permutation_p,
+    shared_max_t,
     spearman,
     spearman_permutation_p,
     spearman_t_p,
@@ -67,6 +68,45 @@ def test_families_leave_nan_out_of_the_count(adjust):
 def test_max_t_counts_the_largest_of_the_family():
     permuted = np.array([[1.0, -3.0, 9.0], [2.0, 0.0, 9.0], [0.5, 0.5, 9.0]])
     np.testing.assert_allclose(max_t([-2.0, 0.4, np.nan], permuted), [3 / 4, 1.0, np.nan])
+
+
+def test_max_t_counts_one_side():
+    permuted = np.array([[1.0, -3.0], [2.0, 0.0], [0.5, 0.5]])
+    np.testing.assert_allclose(max_t([2.0, -2.0], permuted, alternative="greater"), [2 / 4, 1.0])
+    np.testing.assert_allclose(max_t([2.0, -2.0], permuted, alternative="less"), [1.0, 2 / 4])
+    with pytest.raises(ValueError, match="unknown alternative 'both'; known: two-sided, greater, less"):
+        max_t([1.0], [[1.0]], alternative="both")
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_shared_max_t_is_the_share_of_all_partitions(alternative):
+    """Against every partition listed, d computed from its definition: unequal sets, a test that failed."""
+    rng = np.random.default_rng(2)
+    scores = rng.normal(size=(4, 9)) * [[1e-6], [1.0], [1e3], [1.0]] + [[5.0], [0.0], [0.0], [0.0]]
+    scores[:3, :4] += [[8e-7], [-0.6], [300.0]]
+    scores[3, 0] = np.nan
+    every = [[*c, *(set(range(9)) - set(c))] for c in combinations(range(9), 4)]
+    d = np.array([effect_of_scores(scores[:, order], 4) for order in every])
+    side = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
+    largest = side(d[:, :3]).max(1)
+    truth = [(largest >= side(d[0, k]) - 1e-9).mean() for k in range(3)]
+    p = shared_max_t(scores, 4, alternative=alternative, draws=40_000, seed=1)
+    np.testing.assert_allclose(p, [*truth, np.nan], atol=5 * 0.5 / np.sqrt(40_000))
+
+
+def test_shared_max_t_costs_nothing_for_a_test_that_says_the_same():
+    """Copies of one test, in other units, are one test: Holm would triple its p."""
+    scores = np.random.default_rng(3).normal(size=14) + np.repeat([1.2, 0], 7)
+    p = shared_max_t(np.stack([scores, 3 + 1e-5 * scores, -scores]), 7)
+    single = shared_max_t(scores[None], 7)
+    np.testing.assert_array_equal(p, np.repeat(single, 3))
+    assert single[0] == pytest.approx(2 * permutation_p(scores, 7)[0], abs=0.005)
+
+
+def test_shared_max_t_is_never_0_and_of_nothing_is_nothing():
+    apart = np.repeat([5.0, 0.0], 30)[None] + np.random.default_rng(4).normal(size=60)
+    assert shared_max_t(apart, 30, draws=999)[0] == 1 / 1000
+    assert np.isnan(shared_max_t(np.full((2, 8), np.nan), 4)).all()
 
 
 @pytest.mark.parametrize("ties", [False, True])

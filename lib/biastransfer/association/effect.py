@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 
-from biastransfer.cosines import cosines, same_columns, unit_lengths
+from biastransfer.association.sets import associations, attribute, centre, checked_attribute, targets
 from biastransfer.stats import effect_intervals, effect_of_scores, permutation_p
 
 ALTERNATIVES = ("greater", "less", "two-sided")
@@ -92,8 +92,9 @@ def effect_size(X, Y, A, B):
     >>> round(effect_size([[1, 0]], [[0, 1]], [[1, 0]], [[0, 1]]), 3)
     1.414
     """
-    scores, n = _scores(_checked(X, Y, A, B))
-    return _d(scores, n)
+    people = targets(X, Y)
+    centres = [centre(*checked_attribute(people, z, name)) for name, z in (("A", A), ("B", B))]
+    return _d(associations(people, *centres), people.n)
 
 
 def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samples=100_000, seed=0):
@@ -127,11 +128,35 @@ def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samp
     1e-12 of Σ|s| too). The null says that the pictures of X and Y are exchangeable, not that the network
     has learned nothing.
     """
+    people = targets(X, Y)
+    a, b = attribute(people, A, "A"), attribute(people, B, "B")
+    scores = associations(people, a.centre, b.centre)
+    return compare(
+        scores, people.n, a, b, alternative=alternative, method=method, n_samples=n_samples, seed=seed
+    )
+
+
+def compare(scores, n, a, b, *, alternative, method="auto", n_samples=100_000, seed=0):
+    """Test associations with two attribute sets that are already measured.
+
+    Parameters
+    ----------
+    scores : numpy.ndarray, shape (N,)
+        Associations of the pictures of X, then Y.
+    n : int
+        Size of X.
+    a, b : Attribute
+        The sets behind `scores`.
+    alternative, method, n_samples, seed
+        As in :func:`association_test`.
+
+    Returns
+    -------
+    Association
+    """
     _check_options(alternative, method, n_samples)
-    sets = _checked(X, Y, A, B)
-    scores, n = _scores(sets)
     d, total = _d(scores, n), comb(len(scores), n)
-    sum_eq6 = _sum_eq6(sets)
+    sum_eq6 = a.towards_y - b.towards_y
     if np.isnan(d):
         nan = float("nan")
         return Association(
@@ -139,8 +164,9 @@ def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samp
         )
     greater, less, used, error = permutation_p(scores, n, method=method, n_samples=n_samples, seed=seed)
     p = {"greater": greater, "less": less, "two-sided": min(1.0, 2 * min(greater, less))}[alternative]
-    to_a, to_b = _to_attributes(sets)
-    low, high, low_fixed, high_fixed = effect_intervals(scores, n, to_a, to_b)
+    low, high, low_fixed, high_fixed = effect_intervals(
+        scores, n, a.cosines.astype(float), b.cosines.astype(float)
+    )
     return Association(
         effect_size=d,
         p=float(p),
@@ -159,38 +185,8 @@ def association_test(X, Y, A, B, *, alternative="greater", method="auto", n_samp
     )
 
 
-def _checked(X, Y, A, B):
-    sets = {name: unit_lengths(z, name) for name, z in {"X": X, "Y": Y, "A": A, "B": B}.items()}
-    for name in "YAB":
-        same_columns({"X": sets["X"][0], name: sets[name][0]})
-    return sets
-
-
-def _scores(sets):
-    """s(w) of every picture of X, then Y; and the size of X."""
-    (a, la), (b, lb) = sets["A"], sets["B"]
-    contrast = (1 / la) @ a / len(a) - (1 / lb) @ b / len(b)
-    scores = np.concatenate([(z @ contrast) / length for z, length in (sets["X"], sets["Y"])])
-    return scores, len(sets["X"][0])
-
-
-def _to_attributes(sets):
-    """Cosines of X, then Y, with every picture of A and of B, in single precision: intervals need no more."""
-    pictures, lengths = (np.concatenate(parts).astype(np.float32) for parts in zip(sets["X"], sets["Y"]))
-    attributes = ([part.astype(np.float32) for part in sets[name]] for name in "AB")
-    return [cosines(pictures, lengths, *attribute).astype(float) for attribute in attributes]
-
-
 def _d(scores, n):
     return float("nan") if np.ptp(scores) <= EQUAL else float(effect_of_scores(scores, n))
-
-
-def _sum_eq6(sets):
-    """Eq. 6 as meant: Σ over A of (mean cosine to Y − mean cosine to X), minus the same sum over B."""
-    (x, lx), (y, ly) = sets["X"], sets["Y"]
-    contrast = (1 / ly) @ y / len(y) - (1 / lx) @ x / len(x)
-    over_a, over_b = (float(((z @ contrast) / length).sum()) for z, length in (sets["A"], sets["B"]))
-    return over_a - over_b
 
 
 def _check_options(alternative, method, n_samples):

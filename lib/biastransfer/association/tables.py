@@ -2,15 +2,16 @@
 
 from itertools import combinations
 
+import numpy as np
 import pandas as pd
 
-from biastransfer.association.effect import association_test
-from biastransfer.cosines import unit_lengths
-from biastransfer.stats import benjamini_hochberg, benjamini_yekutieli, holm
+from biastransfer.association.effect import compare
+from biastransfer.association.sets import associations, attribute, targets
+from biastransfer.stats import benjamini_hochberg, benjamini_yekutieli, holm, shared_max_t
 
 COLUMNS = [
     *("run", "backbone", "stage", "target", "seed", "set", "X", "Y", "A"),
-    *("B", "effect_size", "low", "high", "p", "direction", "p_holm", "p_by", "p_bh"),
+    *("B", "effect_size", "low", "high", "p", "direction", "p_holm", "p_by", "p_bh", "p_maxt"),
     *("p_greater", "method", "error", "low_fixed", "high_fixed", "n_x", "n_y", "n_a", "n_b"),
     *("n_tests", "sum_eq6", "reason"),
 ]
@@ -60,40 +61,64 @@ def tabulate(
     pairs : sequence of (str, str), optional
         Attribute classes (A, B); by default all object pairs of the set, ordered as in Table 9.
     alternative, method, seed
-        As in :func:`association_test`.
+        As in :func:`association_test`; seed also of the permutations behind p_maxt.
 
     Returns
     -------
     pandas.DataFrame
         Columns run, backbone, stage, target, seed, set, X, Y, A, B, effect_size, low, high, p, direction,
-        p_holm, p_by, p_bh, p_greater, method, error, low_fixed, high_fixed, n_x, n_y, n_a, n_b, n_tests,
-        sum_eq6, reason. Adjusted p-values are of `p` over all rows, NaN left out.
+        p_holm, p_by, p_bh, p_maxt, p_greater, method, error, low_fixed, high_fixed, n_x, n_y, n_a, n_b,
+        n_tests, sum_eq6, reason. Adjusted p-values are over all rows, NaN left out.
 
     Raises
     ------
     ValueError
         If a class is missing or cannot be used.
+
+    Notes
+    -----
+    p_holm, p_by and p_bh adjust `p`. p_maxt holds d against the largest d of the whole table under 10,000
+    permutations of the pictures of X and Y, the same for every condition and pair, and so takes account of
+    how the tests depend on each other; it cannot fall below 1/10,001. It needs the same pictures in the same
+    rows in every condition and is NaN where their numbers differ. The cosines with an object's pictures are
+    taken once a condition, not once a pair.
     """
-    rows = []
+    rows, scores = [], []
     for condition, vectors in embedded.items():
         keys = {"run": run, **{k: getattr(condition, k) for k in ("backbone", "stage", "target", "seed")}}
-        for a, b in pairs if pairs is not None else _pairs(vectors):
+        listed = list(pairs) if pairs is not None else _pairs(vectors)
+        people = targets(*(_named(vectors, name) for name in (X, Y)), (f"class {X!r}", f"class {Y!r}"))
+        objects = {
+            name: attribute(people, _named(vectors, name), f"class {name!r}")
+            for name in dict.fromkeys(name for pair in listed for name in pair)
+        }
+        for a, b in listed:
             names = {"X": X, "Y": Y, "A": a, "B": b}
-            sets = [_named(vectors, name) for name in names.values()]
-            result = association_test(*sets, alternative=alternative, method=method, seed=seed)
-            counts = {f"n_{k.lower()}": len(z) for k, z in zip(names, sets)}
+            scores.append(associations(people, objects[a].centre, objects[b].centre))
+            pair = (objects[a], objects[b])
+            result = compare(scores[-1], people.n, *pair, alternative=alternative, method=method, seed=seed)
+            counts = {f"n_{k.lower()}": len(vectors[name]) for k, name in names.items()}
             rows.append({**keys, "set": set_name, **names, **counts, **vars(result)})
     table = pd.DataFrame(rows).reindex(columns=COLUMNS)
     for column, adjust in {"p_holm": holm, "p_by": benjamini_yekutieli, "p_bh": benjamini_hochberg}.items():
         table[column] = adjust(table["p"])
+    table["p_maxt"] = _max_t(table, scores, alternative, seed)
     return table.assign(n_tests=int(table["p"].notna().sum()))
 
 
 _pairs = pairs  # `tabulate` has an argument of that name
 
 
+def _max_t(table, scores, alternative, seed):
+    """p of each d among the largest of the table; NaN unless all tests are about as many pictures."""
+    if len(table.drop_duplicates(["n_x", "n_y"])) != 1:
+        return np.nan
+    made = table["effect_size"].notna().to_numpy()
+    scores = np.where(made[:, None], np.stack(scores), np.nan)
+    return shared_max_t(scores, int(table["n_x"].iloc[0]), alternative=alternative, seed=seed)
+
+
 def _named(vectors, name):
     if name not in vectors:
         raise ValueError(f"the association test needs class {name!r}; the set has {', '.join(vectors)}.")
-    unit_lengths(vectors[name], f"class {name!r}")
     return vectors[name]

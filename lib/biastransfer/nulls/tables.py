@@ -12,7 +12,7 @@ from biastransfer.nulls.place import NULLS, UNTRAINED, place
 from biastransfer.nulls.shuffled import shuffled_effects
 
 KEYS = ["backbone", "stage", "target", "seed"]
-ADJUSTED = ["p_holm", "p_by", "p_bh"]
+ADJUSTED = ["p_holm", "p_by", "p_bh", "p_maxt"]
 
 
 def association_table(

@@ -1,6 +1,6 @@
 """Statistics that know nothing of networks: families, rank correlation, intervals, permutation nulls."""
 
-from biastransfer.stats.families import benjamini_hochberg, benjamini_yekutieli, holm, max_t
+from biastransfer.stats.families import benjamini_hochberg, benjamini_yekutieli, holm, max_t, shared_max_t
 from biastransfer.stats.intervals import effect_intervals, effect_of_scores, jackknife_t
 from biastransfer.stats.permutation import permutation_p
 from biastransfer.stats.ranks import (
@@ -19,6 +19,7 @@ __all__ = [
     "jackknife_t",
     "max_t",
     "permutation_p",
+    "shared_max_t",
     "spearman",
     "spearman_permutation_p",
     "spearman_t_p",

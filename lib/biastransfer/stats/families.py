@@ -2,6 +2,10 @@
 
 import numpy as np
 
+from biastransfer.stats.intervals import effect_of_scores
+
+TIE = 1e-9  # statistics that agree to this share are one value: nearly equal cosines lose digits in d
+
 
 def holm(p):
     """Adjust p-values by Holm's step-down method (controls the family-wise error, whatever the dependence).
@@ -97,27 +101,99 @@ def _step_up(ordered):
     return np.minimum.accumulate(scaled[::-1])[::-1]
 
 
-def max_t(observed, permuted):
+def max_t(observed, permuted, *, alternative="two-sided"):
     """Adjust a family of statistics by the permutation distribution of its largest member (Westfall–Young).
 
     Parameters
     ----------
     observed : array_like, shape (m,)
-        Statistics; only their size counts. NaN marks a test that could not be made.
+        Statistics on one scale. NaN marks a test that could not be made.
     permuted : array_like, shape (n_permutations, m)
         The same statistics under shared random permutations, without the observed one.
+    alternative : {"two-sided", "greater", "less"}
+        Whether their size counts, or how far they lie above or below 0.
 
     Returns
     -------
     numpy.ndarray, shape (m,)
         Single-step adjusted p-values, ``(1 + hits) / (1 + n_permutations)``; NaN where `observed` is.
+
+    Raises
+    ------
+    ValueError
+        If the alternative is unknown.
+
+    Examples
+    --------
+    >>> max_t([2.0, 0.4], [[1.0, -3.0], [0.5, 0.5], [2.0, 0.0]]).tolist()
+    [0.75, 1.0]
     """
-    observed, permuted = np.abs(np.asarray(observed, float)), np.abs(np.asarray(permuted, float))
+    observed, permuted = np.asarray(observed, float), np.asarray(permuted, float)
     valid = ~np.isnan(observed)
-    adjusted = np.full(observed.shape, np.nan)
-    if valid.any():
-        largest = np.sort(permuted[:, valid].max(axis=1))
-        slack = 1e-12 * observed[valid]
-        hits = len(largest) - np.searchsorted(largest, observed[valid] - slack, side="left")
-        adjusted[valid] = (1 + hits) / (1 + len(largest))
-    return adjusted
+    if not valid.any():
+        return np.full(observed.shape, np.nan)
+    orient = _oriented(alternative)
+    return _among_largest(orient(observed), orient(permuted[:, valid]).max(axis=1))
+
+
+def shared_max_t(scores, n, *, alternative="two-sided", draws=10_000, seed=0):
+    """p-values of effect sizes over a family whose tests share their pictures, by max-T.
+
+    Parameters
+    ----------
+    scores : numpy.ndarray, shape (m, N)
+        A row a test: the scores of the same pictures in the same order, the first `n` those of the first set.
+        A row with NaN is a test that could not be made.
+    n : int
+        Size of the first set.
+    alternative : {"two-sided", "greater", "less"}
+        As in :func:`max_t`.
+    draws, seed : int
+        Random permutations of the pictures, each the same for all tests, and their seed.
+
+    Returns
+    -------
+    numpy.ndarray, shape (m,)
+        As in :func:`max_t`, of the difference of means over the standard deviation (d): permutations leave
+        that deviation as it is, so d is on one scale in all tests.
+
+    Raises
+    ------
+    ValueError
+        If the alternative is unknown.
+
+    Notes
+    -----
+    A draw is one row of a matrix of zeros and ones, and d of all tests one product with it; only the largest
+    value of each draw is kept, and draws are made in blocks of at most 2²⁰ numbers.
+    """
+    scores = np.asarray(scores, float)
+    observed = effect_of_scores(scores, n)
+    made = scores[np.isfinite(observed)]
+    if not len(made):
+        return np.full(len(scores), np.nan)
+    size, orient, rng = scores.shape[1], _oriented(alternative), np.random.default_rng(seed)
+    unit = (made - made.mean(1, keepdims=True)) / made.std(1, ddof=1, keepdims=True)
+    of_sums, largest = (1 / n + 1 / (size - n)) * unit.T, []
+    block = max(1, 2**20 // max(size, len(made)))
+    for start in range(0, draws, block):
+        drawn = rng.random((min(block, draws - start), size)).argpartition(n - 1, axis=1)[:, :n]
+        chosen = np.zeros((len(drawn), size))
+        np.put_along_axis(chosen, drawn, 1.0, axis=1)
+        largest.append(orient(chosen @ of_sums).max(axis=1))
+    return _among_largest(orient(observed), np.concatenate(largest))
+
+
+def _oriented(alternative):
+    """Return what makes a statistic large where it speaks for the alternative."""
+    known = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}
+    if alternative not in known:
+        raise ValueError(f"unknown alternative {alternative!r}; known: {', '.join(known)}.")
+    return known[alternative]
+
+
+def _among_largest(observed, largest):
+    """Share of draws, the observed one among them, whose largest statistic reaches each observed one."""
+    largest = np.sort(largest)
+    hits = len(largest) - np.searchsorted(largest, observed - TIE * np.abs(observed), side="left")
+    return np.where(np.isnan(observed), np.nan, (1 + hits) / (1 + len(largest)))
