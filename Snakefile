@@ -37,7 +37,8 @@ for page in PAGES:
             notebook=str(paths.failed(page.run, page.name)),  # a failed job's log is kept, its output is not
         params:
             json=json.dumps(page.parameters, sort_keys=True),
+            threads=page.threads,
         resources:
-            torch=int(page.torch),
+            torch=int(page.torch and page.threads > 1),  # one at a time, unless each leaves a core free
         shell:
-            "{sys.executable:q} -m biastransfer.execute {input.notebook:q} {output.page:q} {log.notebook:q} {params.json:q}"
+            "{sys.executable:q} -m biastransfer.execute --threads {params.threads} {input.notebook:q} {output.page:q} {log.notebook:q} {params.json:q}"

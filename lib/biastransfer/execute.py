@@ -12,7 +12,6 @@ from pathlib import Path
 from biastransfer import paths
 from biastransfer.locks import locked
 
-THREADS = 2  # of every kernel, wherever it runs: the last bits of trained weights depend on it
 # Snakemake sets these to the threads of its rule, 1
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS")
 
@@ -21,7 +20,9 @@ class PageError(RuntimeError):
     """A cell failed; the message names the page, the error and the notebook that was kept."""
 
 
-def execute(notebook: Path, page: Path, unfinished: Path, parameters: Mapping[str, object]) -> float:
+def execute(
+    notebook: Path, page: Path, unfinished: Path, parameters: Mapping[str, object], threads: int = 2
+) -> float:
     """Execute a notebook with papermill and put the result in its place only when every cell succeeded.
 
     Parameters
@@ -34,6 +35,8 @@ def execute(notebook: Path, page: Path, unfinished: Path, parameters: Mapping[st
         Where it lies meanwhile, and stays when a cell fails.
     parameters : mapping of str to object
         Values for its parameters cell.
+    threads : int
+        Threads of its kernel's arithmetic: the last bits of trained weights depend on them.
 
     Returns
     -------
@@ -48,7 +51,7 @@ def execute(notebook: Path, page: Path, unfinished: Path, parameters: Mapping[st
     import papermill
 
     logging.getLogger("papermill").setLevel(logging.ERROR)
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, os.environ.get("BIASTRANSFER_THREADS", str(THREADS))))
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
     os.environ.setdefault("IPYTHONDIR", str(paths.derived("ipython")))  # no one's start-up files or history
     unfinished.parent.mkdir(parents=True, exist_ok=True)
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -85,11 +88,12 @@ def main(arguments: list[str] | None = None) -> int:
     for name in ("notebook", "page", "unfinished"):
         parser.add_argument(name, type=Path)
     parser.add_argument("parameters", type=json.loads, help="as JSON")
+    parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args(arguments)
     print(f"  {given.page.stem} …", flush=True)
     with locked(paths.pages_lock(), shared=True):
         try:
-            seconds = execute(given.notebook, given.page, given.unfinished, given.parameters)
+            seconds = execute(**vars(given))
         except PageError as error:
             print(f"  {error}", flush=True)
             return 1

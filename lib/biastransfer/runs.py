@@ -5,7 +5,7 @@ photographs) stand beside the demo's, from committed numbers unless the released
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
@@ -17,6 +17,7 @@ from biastransfer.parameters import ParameterError, declared, validate
 RELEASED = "released"
 MAIN_BESIDE_RELEASED = "demo"
 GIVEN = "$RELEASED"  # in with_pictures: the folder or tar that the person gave
+THREADS = 2  # of a kernel, unless the run says otherwise: the last bits of trained weights depend on it
 KEYS = {"page", "notebook", "parameters", "with_pictures", "after", "torch", "reads", "writes"}
 
 
@@ -26,7 +27,7 @@ class RunError(ValueError):
 
 @dataclass(frozen=True)
 class Page:
-    """One notebook with its parameters, the pages it comes after, and the files it reads and writes."""
+    """One notebook with its parameters, the pages it comes after, its files, and the threads of its kernel."""
 
     run: str
     name: str
@@ -36,6 +37,7 @@ class Page:
     torch: bool = False
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
+    threads: int = THREADS
 
     @property
     def executed(self) -> Path:
@@ -71,9 +73,10 @@ def load_pages(run: str, pictures: str = "") -> list[Page]:
     if run not in list_runs():
         raise RunError(f"RUN must be one of {', '.join(list_runs())}; got {run!r}.")
     try:
-        entries = yaml.safe_load(paths.run_file(run).read_text(encoding="utf-8"))["pages"]
-        pages = [_page(run, entry, pictures) for entry in entries]
-    except (yaml.YAMLError, KeyError, TypeError) as error:
+        contents = yaml.safe_load(paths.run_file(run).read_text(encoding="utf-8"))
+        threads = int(contents.get("threads", THREADS))
+        pages = [replace(_page(run, entry, pictures), threads=threads) for entry in contents["pages"]]
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise RunError(
             f"runs/{run}.yaml must list pages, each with page and notebook; got {error!r}."
         ) from error
@@ -123,6 +126,12 @@ def plan(run: str, pictures: str = "") -> list[Page]:
             f"{missing[0].relative_to(paths.root())} must hold the committed numbers, but is not there; "
             "compute it with make book RUN=released RELEASED=<folder or tar>."
         )
+    if pictures:  # what shows the committed numbers waits for those that are computed now
+        computed = {file: page.executed for page in load_pages(RELEASED) for file in page.reads}
+        main = [
+            replace(page, reads=(*page.reads, *{computed[file] for file in page.reads if file in computed}))
+            for page in main
+        ]
     return main + [page for page in beside if not set(page.reads) & set(missing)]
 
 

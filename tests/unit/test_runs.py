@@ -190,3 +190,16 @@ def test_the_runs_of_this_compendium_are_right():
     assert runs.list_runs() == sorted(file.stem for file in paths.run_file("x").parent.glob("*.yaml"))
     for run in runs.list_runs():
         assert load_pages(run)
+
+
+def test_pages_of_committed_numbers_wait_for_those_computed_now(tmp_path):
+    """The ledger of the main slot reads released CSVs: with pictures it comes after the pages that write them."""
+    ledger = {page.name: page for page in plan("released", str(tmp_path))}["09-ledger"]
+    assert paths.executed("released", "05-association") in ledger.reads
+    ledger = {page.name: page for page in plan("demo")}["09-ledger"]
+    assert paths.executed("released", "05-association") not in ledger.reads
+
+
+def test_smoke_pages_leave_a_core_free():
+    assert {page.threads for page in load_pages("smoke")} == {1}
+    assert {page.threads for page in load_pages("demo")} == {2}
