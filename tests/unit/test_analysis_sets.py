@@ -89,6 +89,26 @@ def test_a_newline_in_a_name_is_escaped_in_the_report(tmp_path):
     assert decided(report, "empty file")["car", "the file has 0 bytes"] == (1, "car/a\\n.png")
 
 
+def test_two_folders_of_one_class_are_an_error_and_neither_is_lost(tmp_path):
+    picture(tmp_path / "car_man" / "1.png")
+    picture(tmp_path / "car+man" / "2.png")
+    with pytest.raises(ValueError, match=r"'car\+man' and 'car_man' both stand for 'car\+man'"):
+        load_set("folder", root=tmp_path)
+
+
+def test_a_damaged_picture_is_named_without_its_folder_and_passed_over_where_pictures_are_shown(tmp_path):
+    whole = picture(tmp_path / "car" / "b.png").read_bytes()
+    picture(tmp_path / "car" / "c.png", "blue")
+    (tmp_path / "car" / "a.png").write_bytes(whole[: len(whole) // 2 + 10])  # its header is whole
+    (tmp_path / "car" / "page.jpg").write_text("<html>not found</html>")
+    loaded = load_set("folder", root=tmp_path)
+    [reason] = loaded.report.loc[loaded.report["decision"] == "unreadable", "reason"]
+    assert reason.startswith("page.jpg: a picture file must hold a picture")
+    assert loaded.counts["car"] == 3
+    assert [pixels[0, 0].tolist() for pixels in loaded.pixels("car", 9)] == [[255, 0, 0], [0, 0, 255]]
+    assert len(loaded.pixels("car", 1)) == 1
+
+
 def test_folder_order_does_not_come_from_the_file_system(tmp_path):
     for name in ("c", "a", "b"):
         picture(tmp_path / "zebra" / f"{name}.png")

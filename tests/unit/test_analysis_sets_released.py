@@ -28,7 +28,7 @@ def own_folder(tmp_path, monkeypatch):
 def root(tmp_path):
     """Two classes and a control with every oddity of the release."""
     folder = tmp_path / "release" / "analysis_sets"
-    lists = {"man": ["aa", "ab", "ac"], "random": ["ba", "ab"], "car": ["ca", "ca", "cb", "cc"]}
+    lists = {"man": ["aa", "ab", "ac"], "random": ["ba", "ab"], "car": ["ca", "ca", "cb", "cb", "cc"]}
     stored = {"man": ["aa\n", "ab\n", "ac"], "random": ["ba\n", "ab\n"], "car": ["ca\n", "cb\n", "zz\n"]}
     (folder / "openimages_test").mkdir(parents=True)
     for name, ids in lists.items():
@@ -60,7 +60,7 @@ EXPECTED = {
     ("name ends in a newline", "car"): "ca\\n;cb\\n;zz\\n",
     ("in two classes", "man"): "ab",
     ("in two classes", "random"): "ab",
-    ("listed twice", "car"): "ca",
+    ("listed twice", "car"): "ca;cb",
     ("empty file", "car"): "cb",
     ("missing file", "car"): "cc",
     ("not listed", "car"): "zz",

@@ -40,15 +40,21 @@ def load(
     Raises
     ------
     ValueError
-        No class folder, or a class without a picture.
+        No class folder, two for one class, or a class without a picture.
     NotADirectoryError
         ``root`` is a file.
     """
     if not root.is_dir():
         raise NotADirectoryError(f"an analysis set of kind 'folder' must be a folder; {root} is a file.")
-    folders = {
-        class_name(one.name): one for one in sorted(root.iterdir()) if one.is_dir() and one.name[0] != "."
-    }
+    folders: dict[str, Path] = {}
+    for one in sorted(root.iterdir()):
+        if one.is_dir() and not one.name.startswith("."):
+            other = folders.setdefault(class_name(one.name), one)
+            if other != one:
+                raise ValueError(
+                    f"{root} must hold one folder a class; {other.name!r} and {one.name!r} both stand for "
+                    f"{class_name(one.name)!r}. Put them together."
+                )
     wanted = list(classes) if classes is not None else _ordered(folders)
     for one in wanted:
         if one not in folders:

@@ -1,13 +1,15 @@
 """What an analysis set is: a manifest of pictures by class, and a report of every decision behind it."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from .. import paths
-from ..images import ImageReadError, check_header
+from ..images import ImageReadError, check_header, read_rgb, without_folder
 
 ITEM_COLUMNS = ["id", "file", "class", "object", "attribute", "source", "licence", "sha256"]
 REPORT_COLUMNS = ["class", "decision", "reason", "n", "ids"]
@@ -62,6 +64,24 @@ class AnalysisSet:
         if name not in self.classes:
             raise ValueError(f"class must be one of {', '.join(self.classes)}; got {name!r}.")
         return self.items.loc[self.items["class"] == name, "file"].tolist()
+
+    def pixels(self, name: str, most: int) -> list[np.ndarray]:
+        """Return the first ``most`` pictures of a class, those that do not decode passed over.
+
+        Only headers are read when a set is loaded; damage further on is reported when the set is embedded.
+
+        Raises
+        ------
+        ValueError
+            The set has no such class.
+        """
+        found: list[np.ndarray] = []
+        for file in self.files(name):
+            with contextlib.suppress(ImageReadError):
+                found.append(read_rgb(file))
+            if len(found) == most:
+                break
+        return found
 
 
 def schema_classes(schema: str) -> list[str]:
@@ -203,7 +223,7 @@ def _verdict(file: object) -> tuple[str, str, str]:
     try:
         check_header(file)
     except ImageReadError as problem:
-        return "unreadable", str(problem), ""
+        return "unreadable", without_folder(str(problem), file), ""
     return "kept", "", paths.sha256(file)
 
 

@@ -1,6 +1,7 @@
 """The analysis sets as the paper's authors released them: lists and pictures, each oddity reported."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -103,9 +104,8 @@ def _listed(folder: Path, wanted: Sequence[str], schema: str) -> tuple[pd.DataFr
         file = folder / f"{released_name(one)}.txt"
         entries = file.read_text(encoding="utf-8").split() if file.is_file() else []
         names = [_identity(entry, schema) for entry in entries]
-        made.append(
-            decisions([_id for _id in names if names.count(_id) > 1][1:], "listed twice", "counted once", one)
-        )
+        again = (Counter(names) - Counter(set(names))).elements()
+        made.append(decisions(list(again), "listed twice", "counted once", one))
         if schema == "coco":
             foreign = [_id for entry, _id in zip(entries, names) if not _COCO_NAME.search(entry)]
             made.append(decisions(foreign, "not a COCO address", "looked for under its own name", one))
