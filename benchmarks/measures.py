@@ -9,6 +9,7 @@ from collections import namedtuple
 import numpy as np
 
 from biastransfer.association import association_test, pairs, tabulate
+from biastransfer.association.sets import attribute, targets
 from biastransfer.similarity import items, similarities
 from biastransfer.stats import effect_of_scores, permutation_p, shared_max_t
 from biastransfer.transfer import bias_transfer
@@ -65,7 +66,10 @@ def main():
     conditions = {Condition("net", "pretrained", "", k): people for k in range(12)}
     shared = median_seconds(lambda: tabulate(conditions, "set", "run"), 3)
     apart = median_seconds(lambda: [whole_tests(vectors) for vectors in conditions.values()], 3)
-    report("a table of 72 tests: cosines shared, p corrected", shared, 1.0, apart, "72 whole tests")
+    report("a table of 72 tests, p corrected", shared, 1.0, apart, "72 whole tests")
+    once = median_seconds(lambda: [measured_once(vectors) for vectors in conditions.values()], 3)
+    again = median_seconds(lambda: [measured_again(vectors) for vectors in conditions.values()], 3)
+    report("its cosines, an object's once a condition", once, 0.5, again, "once a pair")
     family = rng.normal(size=(72, 300))
     largest = median_seconds(lambda: shared_max_t(family, 150), 3)
     loop = median_seconds(lambda: shuffled_family(family, 150, 500), 1) * 20
@@ -88,6 +92,20 @@ def whole_tests(vectors):
     """Each pair by itself: an object's cosines are taken again for every pair that it is in."""
     targets = [vectors[name] for name in ("man", "woman")]
     return [association_test(*targets, vectors[a], vectors[b]) for a, b in pairs(vectors)]
+
+
+def measured_once(vectors):
+    people = targets(vectors["man"], vectors["woman"])
+    return [attribute(people, vectors[name]) for name in OBJECTS]
+
+
+def measured_again(vectors):
+    targets_of_pair = [targets(vectors["man"], vectors["woman"]) for _ in pairs(vectors)]
+    return [
+        attribute(people, vectors[name])
+        for people, pair in zip(targets_of_pair, pairs(vectors))
+        for name in pair
+    ]
 
 
 def shuffled_family(scores, n, draws):

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+import simulations
 from biastransfer.association import association_test, effect_size, pairs, tabulate
 from biastransfer.stats import benjamini_hochberg, holm
 
@@ -206,19 +207,20 @@ def test_tables_share_what_is_measured_and_change_no_number(alternative):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [8, 30])
-def test_type_one_error_and_coverage(size):
-    """Exchangeable pictures: p ≤ .05 in at most 5 % of trials; the interval holds 0 in 95 % (92 % at 8)."""
-    rejected, covered = [], []
-    rng = np.random.default_rng(size)
-    a, b = rng.normal(size=(2, 10))
-    for _ in range(600):
-        sets = [rng.normal(size=(size, 10)) for _ in range(2)] + [
-            a + rng.normal(size=(size, 10)),
-            b + rng.normal(size=(size, 10)),
-        ]
-        result = association_test(*sets, alternative="two-sided")
-        rejected.append(result.p <= 0.05)
-        covered.append(result.low <= 0 <= result.high)
-    assert np.mean(rejected) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 600)
-    assert np.mean(covered) >= {8: 0.90, 30: 0.93}[size]
+@pytest.mark.parametrize(("method", "size"), [("exact", 8), ("fourier", 30), ("sampled", 30)])
+def test_type_one_error(method, size):
+    """Exchangeable pictures: p ≤ .05 in at most 5 % of trials, up to Monte Carlo error."""
+    rejected = simulations.association_p(size, method, 600, seed=size) <= 0.05
+    assert rejected.mean() <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 600)
+
+
+@pytest.mark.slow
+def test_max_t_errs_once_in_twenty_families():
+    smallest = simulations.smallest_max_t(15, 600, seed=0)
+    assert 0.025 <= np.mean(smallest <= 0.05) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 600)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "least"), [(8, 0.90), (30, 0.93)])
+def test_intervals_of_d_cover(size, least):
+    assert simulations.effect_covered(size, 600, seed=size).mean() >= least

@@ -6,6 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+import simulations
 from biastransfer.similarity import inter_class, intra_class, items, similarities, tabulate
 
 Condition = namedtuple("Condition", "backbone stage target seed")
@@ -132,13 +133,6 @@ def test_tables_carry_value_interval_and_reason(z):
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [6, 12, 20])
 def test_intervals_cover(n):
-    """Jackknife-t covers the similarity of the population in about 95 % of simulated classes."""
-    rng = np.random.default_rng(n)
-    centre = np.full(8, 0.5)
-    truth = intra_class(centre + rng.normal(size=(20_000, 8)))
-    hits = []
-    for _ in range(600):
-        condition = {Condition("net", "pretrained", "", 0): {"car": centre + rng.normal(size=(n, 8))}}
-        row = tabulate(condition, "set", "run").iloc[0]
-        hits.append(row["low"] <= truth <= row["high"])
-    assert 0.925 <= np.mean(hits) <= 0.99
+    """Jackknife-t covers the similarities of the population in about 95 % of simulated classes."""
+    for hits in simulations.similarities_covered(n, 600, seed=n):
+        assert 0.925 <= np.mean(hits) <= 0.99

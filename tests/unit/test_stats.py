@@ -100,7 +100,7 @@ def test_shared_max_t_costs_nothing_for_a_test_that_says_the_same():
     p = shared_max_t(np.stack([scores, 3 + 1e-5 * scores, -scores]), 7)
     single = shared_max_t(scores[None], 7)
     np.testing.assert_array_equal(p, np.repeat(single, 3))
-    assert single[0] == pytest.approx(2 * permutation_p(scores, 7)[0], abs=0.005)
+    assert single[0] == pytest.approx(2 * permutation_p(scores, 7)[0], abs=0.025)
 
 
 def test_shared_max_t_is_never_0_and_of_nothing_is_nothing():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
+import simulations
 from biastransfer.similarity import items, similarities
 from biastransfer.transfer import (
     ItemError,
@@ -173,17 +174,11 @@ def test_tables_have_a_row_for_every_seed_and_for_their_mean():
 @pytest.mark.slow
 def test_intervals_cover():
     """At 20 pictures a class the interval holds the score of the population in about 95 % of trials."""
-    rng, listed, hits = np.random.default_rng(0), items(CLASSES)[1], []
-    for _ in range(150):
-        mean = {c: rng.normal(size=16) * rng.uniform(0.2, 0.9) for c in CLASSES}
-        moved = {c: m + rng.choice([0.2, 0.6]) * rng.normal(size=16) for c, m in mean.items()}
+    assert simulations.transfer_covered(20, 150, seed=0).mean() >= 0.9
 
-        def draw(n, mean=mean, moved=moved):
-            noise = {c: rng.normal(size=(n, 16)) for c in CLASSES}
-            own = {c: 0.7 * (noise[c] + rng.normal(size=(n, 16))) for c in CLASSES}
-            return {c: mean[c] + noise[c] for c in CLASSES}, {c: moved[c] + own[c] for c in CLASSES}
 
-        truth = bias_transfer(*draw(3000), listed, resamples=0).r
-        score = bias_transfer(*draw(20), listed, resamples=500)
-        hits.append(score.low - 1e-9 <= truth <= score.high + 1e-9)
-    assert np.mean(hits) >= 0.9
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [7, 9])
+def test_type_one_error_of_the_exact_p(n):
+    exact, _ = simulations.transfer_p(n, 600, seed=n)
+    assert np.mean(exact <= 0.05) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 600)
