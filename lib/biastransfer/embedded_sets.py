@@ -6,6 +6,9 @@ from pathlib import Path
 from biastransfer import finetune, paths
 from biastransfer.analysis_sets import load_set
 from biastransfer.embed import Embedded, conditions, embed_classes, read_npz
+from biastransfer.images import without_folder
+
+KINDS = ("scenes", "released")  # of pictures that have a schema
 
 
 def set_label(set_name: str, embeddings: str = "") -> str:
@@ -65,7 +68,7 @@ def embed_set(
     Returns
     -------
     Embedded
-        Condition → class → (n, D) array.
+        Condition → class → (n, D) array. What could not be embedded is printed, as are the cache's notes.
 
     Raises
     ------
@@ -74,10 +77,37 @@ def embed_set(
     """
     if embeddings:
         return read_npz(embeddings)
+    kind, dash, schema = set_name.partition("-")
+    if not dash or kind not in KINDS:
+        raise ValueError(
+            f"a set must be named <kind>-<schema>, kind {' or '.join(KINDS)}; got {set_name!r}. "
+            "scenes-coco is one."
+        )
     finetune.ensure(run, finetuned, target, seeds)
-    kind, schema = set_name.split("-")
     drawn = {"scale": scale, "seed": seed} if kind == "scenes" else {}
     pictures = load_set(kind, root=released or paths.raw(kind), schema=schema, **drawn)
     before = list(dict.fromkeys([*finetuned, *backbones]))
     networks = conditions(run, before, finetuned, target, seeds, untrained)
-    return embed_classes(pictures, networks, run=run, batch_statistics=batch_statistics)
+    embedded = embed_classes(pictures, networks, run=run, batch_statistics=batch_statistics)
+    for line in (*lost(embedded), *embedded.notes):
+        print(line)
+    return embedded
+
+
+def lost(embedded: Embedded) -> list[str]:
+    """Say in one line each which pictures could not be embedded and are left out under every network.
+
+    Parameters
+    ----------
+    embedded : Embedded
+
+    Returns
+    -------
+    list of str
+        How many, then each with the reason, without its folder; empty when none is lost.
+    """
+    lines = []
+    for row in embedded.failed.drop_duplicates("file").itertuples():
+        said, name = without_folder(row.reason, row.file), Path(row.file).name
+        lines.append(f"  {said}" if said.startswith(name) else f"  {name}, {row.backbone}: {said}")
+    return [f"pictures that could not be embedded and are left out: {len(lines)}", *lines] if lines else []

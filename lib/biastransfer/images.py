@@ -44,9 +44,9 @@ def read_rgb(path: Path | str) -> np.ndarray:
     -----
     16-bit grey is divided by 257, so that 65535 becomes 255 (Pillow's own conversion clips), 12-bit TIFF grey
     by 4095/255. 32-bit integers within 0…65535 are read as 16-bit, floats within 0…1 as shares of white and
-    within 0…255 as 8-bit values; any other range is stretched from its minimum to its maximum. CMYK is converted without a
-    colour profile, (255 − C)(255 − K)/255; the inversion of Adobe JPEGs is undone. Embedded colour
-    profiles are ignored, as the usual loaders of these backbones ignore them.
+    within 0…255 as 8-bit values; any other range is stretched from its minimum to its maximum. CMYK is
+    converted without a colour profile, (255 − C)(255 − K)/255; the inversion of Adobe JPEGs is undone.
+    Embedded colour profiles are ignored, as the usual loaders of these backbones ignore them.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def picture_bytes(path: Path | str) -> bytes:
 
 
 def without_folder(message: str, path: Path | str) -> str:
-    """Return an error's ``message`` about ``path`` with the bare file name: a page is published, the disk is not.
+    """Return a ``message`` about ``path`` with the bare file name: a page is published, the disk is not.
 
     Examples
     --------

@@ -6,8 +6,8 @@ import pytest
 
 from biastransfer import nulls
 from biastransfer.association import association_test, effect_size
-from biastransfer.embed import Condition, conditions, embed_classes, read_npz
-from biastransfer.embedded_sets import embed_set, scale_of_each, set_label
+from biastransfer.embed import Condition, Embedded, conditions, embed_classes, read_npz
+from biastransfer.embedded_sets import embed_set, lost, scale_of_each, set_label
 from biastransfer.similarity import tabulate
 from biastransfer.stats import permutation_p
 from biastransfer.transfer import bias_transfer_score
@@ -153,6 +153,13 @@ def test_association_table_without_nulls_has_no_places(embedded):
     assert nulls.association_numbers(table)["n_outside"] == 0
 
 
+def test_numbers_of_a_table_without_a_trained_network_say_what_to_add(embedded):
+    nulls_only = {c: v for c, v in embedded.items() if c.backbone == "random"}
+    table = nulls.association_table(nulls_only, "set", "run", resamples=20)
+    with pytest.raises(ValueError, match=r"effect size of a trained network; it holds random\. Name one"):
+        nulls.association_numbers(table)
+
+
 def test_similarity_differences_are_relative_to_the_networks_spread(embedded):
     frame = tabulate(embedded, "set", "run")
     found = nulls.similarity_differences(frame)
@@ -243,6 +250,33 @@ def test_errors_of_own_vectors_name_file_and_array(tmp_path, arrays, message):
     with pytest.raises(ValueError, match=message) as error:
         read_npz(save(tmp_path, **arrays))
     assert "mine.npz" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["random", "thumbnail"])
+def test_own_vectors_are_never_taken_for_a_null(tmp_path, name):
+    file = save(tmp_path).rename(tmp_path / f"{name}.npz")
+    with pytest.raises(ValueError, match="must not be called random or thumbnail"):
+        read_npz(file)
+
+
+@pytest.mark.parametrize("name", ["coco", "folder-own", "demo-coco"])
+def test_a_set_is_named_by_kind_and_schema(name):
+    with pytest.raises(ValueError, match=f"kind scenes or released; got '{name}'"):
+        embed_set(name, run="x", backbones=[])
+
+
+def test_pictures_that_are_lost_are_named_without_their_folder():
+    embedded = Embedded()
+    failed = [("a", "/home/me/x.png", "/home/me/x.png: it has 0 bytes")] * 2
+    failed += [("b", "/home/me/y.png", "its embedding is not finite")]
+    embedded.failed = pd.DataFrame(failed, columns=["backbone", "file", "reason"])
+    assert lost(embedded) == [
+        "pictures that could not be embedded and are left out: 2",
+        "  x.png: it has 0 bytes",
+        "  y.png, b: its embedding is not finite",
+    ]
+    embedded.failed = embedded.failed[:0]
+    assert lost(embedded) == []
 
 
 def test_files_that_are_no_npz(tmp_path):

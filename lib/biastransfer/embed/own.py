@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from biastransfer.embed.conditions import Condition, Embedded
+from biastransfer.embed.conditions import UNTRAINED, Condition, Embedded
 
 NEEDED, OPTIONAL = ("vectors", "classes", "names"), ("vectors_after",)
+NULL_NAMES = (UNTRAINED, "thumbnail")  # backbones that stand for "nothing was learned"
 
 
 def read_npz(path: str | os.PathLike) -> Embedded:
@@ -33,7 +34,7 @@ def read_npz(path: str | os.PathLike) -> Embedded:
         If there is no such file.
     ValueError
         If an array is missing, unknown, pickled, of a wrong shape or type, not finite, or a name occurs
-        twice; the message names file and array.
+        twice; the message names file and array. If the file is called as a null is, random or thumbnail.
 
     Notes
     -----
@@ -41,6 +42,11 @@ def read_npz(path: str | os.PathLike) -> Embedded:
     (``man``, ``woman``, ``random``, ``car``, ``car+man``, …): measures find their items by these names.
     """
     path = Path(path)
+    if path.stem in NULL_NAMES:
+        raise ValueError(
+            f"{path} must not be called {' or '.join(NULL_NAMES)}: tables take networks of these names for "
+            "nulls. Rename the file."
+        )
     arrays = _arrays(path)
     names, classes = (_texts(arrays[key], path, key) for key in ("names", "classes"))
     vectors = {key: _finite(arrays[key], path, key) for key in ("vectors", "vectors_after") if key in arrays}

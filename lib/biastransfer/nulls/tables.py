@@ -78,8 +78,18 @@ def association_numbers(frame: pd.DataFrame, level: float = 0.05) -> dict[str, f
         Of the trained networks: n_tests, n_significant_holm, n_outside (|d| larger than all untrained
         networks have on the same pair), max_d and max_pair (the largest effect and whose it is); n_untrained,
         and random_max_abs_d, the largest |d| of an untrained network on any pair, NaN where there is none.
+
+    Raises
+    ------
+    ValueError
+        If no trained network has an effect size.
     """
     trained = frame[~frame["backbone"].isin(NULLS)]
+    if trained["effect_size"].isna().all():
+        raise ValueError(
+            "the table must hold an effect size of a trained network; it holds "
+            f"{', '.join(frame['backbone'].unique()) or 'none'}. Name one more in `backbones`."
+        )
     top = trained.loc[trained["effect_size"].abs().idxmax()]
     k = int(frame["n_untrained"].max())
     return {
