@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from biastransfer.finetune.data import load_target, make_target
-from biastransfer.finetune.targets import fingerprint
+from biastransfer.backbones import load_backbone
+from biastransfer.finetune.data import load_target
+from biastransfer.finetune.recipes import find_recipe
+from biastransfer.finetune.resume import identity
+from biastransfer.finetune.targets import fingerprint, make_target
 
 CATEGORIES = [{"id": 7, "name": "surfboard"}, {"id": 1, "name": "person"}, {"id": 3, "name": "car"}]
 
@@ -83,6 +86,26 @@ def test_lvis_negatives_leave_the_other_classes_unknown(tmp_path):
     file.write_text(json.dumps(content))
     labels = load_target(root).train.labels
     np.testing.assert_array_equal(labels, [[0, np.nan, 1], [1, 1, 0]])
+
+
+def test_lvis_negatives_of_an_unknown_category_are_named(tmp_path):
+    root = write_coco(tmp_path, THREE)
+    file = root / "annotations" / "instances_train.json"
+    content = json.loads(file.read_text())
+    content["images"][0]["neg_category_ids"] = [7, 99]
+    file.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"neg_category_ids must name listed categories; picture \d+ has 99"):
+        load_target(root)
+
+
+def test_a_killed_training_does_not_go_on_with_other_pictures_of_the_same_names(tmp_path):
+    target = load_target(write_coco(tmp_path, THREE))
+    backbone = load_backbone("squeezenet1_1")
+    before = identity(backbone, target, find_recipe("smoke", "squeezenet1_1"), 0, "cpu")
+    assert identity(backbone, target, find_recipe("smoke", "squeezenet1_1"), 0, "cpu") == before
+    with open(target.train.files[0], "ab") as file:
+        file.write(b"more")
+    assert identity(backbone, target, find_recipe("smoke", "squeezenet1_1"), 0, "cpu") != before
 
 
 def test_limit_takes_the_first_pictures(tmp_path):

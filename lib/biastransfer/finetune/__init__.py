@@ -1,11 +1,12 @@
 """Finetuning on a multi-label target: data, recipes, loop, evaluation and the tables of what came out."""
 
-from biastransfer.finetune.data import Split, Target, load_target, make_target
+from biastransfer.finetune.data import load_target
 from biastransfer.finetune.evaluation import chance_map, mean_average_precision, micro_f1
 from biastransfer.finetune.loop import FinetuneResult, finetune
 from biastransfer.finetune.prepare import ensure, prepare_target, target_folder
 from biastransfer.finetune.recipes import RECIPES, Recipe, find_recipe
 from biastransfer.finetune.tables import curves, summary, table
+from biastransfer.finetune.targets import Split, Target, make_target
 from biastransfer.finetune.training import DivergedError
 
 __all__ = [

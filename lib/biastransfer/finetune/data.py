@@ -5,9 +5,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from biastransfer.finetune.targets import Split, Target, make_target
-
-__all__ = ["Split", "Target", "load_target", "make_target"]
+from biastransfer.finetune.targets import Target, make_target
 
 
 class _Category(msgspec.Struct):
@@ -132,6 +130,11 @@ def _read(root: Path, split: str, file: Path):
     labels = np.zeros((len(images), len(categories)), dtype=np.float32)
     for n, image in enumerate(images):
         if image.neg_category_ids is not None:
+            if unknown := set(image.neg_category_ids) - set(column):
+                raise ValueError(
+                    f"{str(file)!r}: neg_category_ids must name listed categories; picture {image.id} has "
+                    f"{min(unknown)}. Is the file whole?"
+                )
             labels[n] = np.nan
             labels[n, [column[c] for c in image.neg_category_ids]] = 0
     for annotation in content.annotations:

@@ -55,12 +55,8 @@ def open_pictures(files, transform: Transform, *, keep_bytes: int = KEEP_BYTES) 
 
 
 def _decode(files, transform: Transform) -> np.ndarray:
-    def one(file: str) -> np.ndarray:
-        pixels = transform.pixels(read_rgb(file)).permute(1, 2, 0)
-        return pixels.mul(255).round_().to(torch.uint8).numpy()
-
     with ThreadPoolExecutor(max_workers=2) as pool:
-        return np.stack(list(pool.map(one, files)))
+        return np.stack(list(pool.map(lambda file: transform.resized(read_rgb(file)), files)))
 
 
 def augment(pixels: np.ndarray, rng: np.random.Generator, *, flip: float, shift: int) -> np.ndarray:

@@ -39,7 +39,7 @@ def identity(backbone: Backbone, target: Target, recipe: Recipe, seed: int, devi
     backbone : Backbone
         With its new head, before training: its weights and transform count.
     target : Target
-        Its file names, labels and classes count.
+        Its file names and sizes (scenes drawn anew keep their names), labels and classes count.
     recipe, seed, device
         Count with every field.
     """
@@ -47,6 +47,7 @@ def identity(backbone: Backbone, target: Target, recipe: Recipe, seed: int, devi
         "weights": state_hash(backbone.module.state_dict()),
         "transform": backbone.transform.to_dict(),
         "target": fingerprint(target),
+        "sizes": [Path(file).stat().st_size for split in target.splits for file in split.files],
         "recipe": asdict(recipe),
         "seed": seed,
         "device": device,
