@@ -150,8 +150,8 @@ def association_tests():
     Notes
     -----
     10⁻⁵ is taken as printed for the corrections, although 10,000 samples cannot give it. A printed p *fits*
-    when it lies within a factor of two of `p_z` or within four Monte Carlo standard errors of it (10,000
-    draws); one at or below 10⁻⁴ fits every smaller `p_z`.
+    when it lies within four Monte Carlo standard errors (10,000 draws) and .001 of `p_z` and, where `p_z` is
+    at most .01, also within a factor of two; one at or below 10⁻⁴ fits every `p_z` up to 2·10⁻⁴.
     """
     frame = load("table9")
     two = np.minimum(1.0, 2 * np.minimum(frame["p"], 1 - frame["p"]))
