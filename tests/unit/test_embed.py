@@ -115,6 +115,19 @@ def test_network_is_left_as_it_was(files):
     assert np.allclose(vectors, reference(toy(), files), atol=1e-5)
 
 
+def test_a_gpu_computes_in_full_single_precision(files):
+    seen, backbone = [], toy()
+    hook = torch.nn.modules.module.register_module_forward_hook(
+        lambda *_: seen.append(torch.backends.cudnn.allow_tf32 and torch.is_inference_mode_enabled())
+    )
+    try:
+        embed(backbone, files, cache=False)
+    finally:
+        hook.remove()
+    assert seen
+    assert not any(seen)
+
+
 def test_each_distinct_picture_is_computed_once(files, tmp_path):
     copied = tmp_path / "copy.png"
     copied.write_bytes((tmp_path / "0 é.png").read_bytes())
