@@ -45,6 +45,7 @@ def embed_set(
     released: str = "",
     embeddings: str = "",
     batch_statistics: str = "estimated",
+    layer: str | None = None,
 ) -> Embedded:
     """Load a set and embed it under every network of a run, or read vectors made elsewhere.
 
@@ -64,6 +65,8 @@ def embed_set(
         An ``.npz`` for `read_npz`; then no picture is read and no network is run.
     batch_statistics : str
         Of the untrained networks, as for `embed_classes`.
+    layer : str, optional
+        As for `embed_classes`; default the pooled penultimate layer.
 
     Returns
     -------
@@ -75,6 +78,8 @@ def embed_set(
     FileNotFoundError, ValueError
         As `load_set`, `embed_classes` and `read_npz` raise them.
     """
+    if embeddings and layer:
+        raise ValueError(f"own vectors have no layers; got layer={layer!r} for {embeddings}. Leave it out.")
     if embeddings:
         return read_npz(embeddings)
     kind, dash, schema = set_name.partition("-")
@@ -88,7 +93,7 @@ def embed_set(
     pictures = load_set(kind, root=released or paths.raw(kind), schema=schema, **drawn)
     before = list(dict.fromkeys([*finetuned, *backbones]))
     networks = conditions(run, before, finetuned, target, seeds, untrained)
-    embedded = embed_classes(pictures, networks, run=run, batch_statistics=batch_statistics)
+    embedded = embed_classes(pictures, networks, run=run, layer=layer, batch_statistics=batch_statistics)
     for line in (*lost(embedded), *embedded.notes):
         print(line)
     return embedded

@@ -192,6 +192,18 @@ def test_transfer_tables_hold_each_score_against_untrained_networks(embedded):
         nulls.transfer_tables({c: v for c, v in embedded.items() if c.stage == "pretrained"}, "own", "run")
 
 
+def test_transfer_numbers_are_those_of_the_mean_over_seeds(embedded):
+    scores, _ = nulls.transfer_tables(embedded, "set", "run", resamples=20)
+    elsewhere = scores.assign(set="other", r=-1.0)
+    numbers = nulls.transfer_numbers(pd.concat([scores, elsewhere]))
+    assert (numbers["main"], numbers["main_set"]) == ("net", "set")
+    mean = scores[scores["seed"] == "mean"].set_index("kind")
+    assert numbers["bts_inter_r"] == mean.loc["inter", "r"]
+    assert [numbers[f"bts_intra_{k}"] for k in ("low", "high")] == mean.loc["intra", ["low", "high"]].tolist()
+    alone = nulls.transfer_numbers(scores[scores["seed"] == 0])
+    assert alone["bts_intra_r"] == scores["r"].iloc[0]
+
+
 def test_random_stands_for_as_many_networks_as_asked():
     found = conditions("run", ["net", "random"], ["net"], "scenes", [0, 1], untrained=3)
     assert [c.seed for c in found if c.backbone == "random"] == [0, 1, 2]
@@ -225,6 +237,8 @@ def test_own_vectors_become_conditions(tmp_path):
         "car": [[0, 1, 0]],
     }
     assert found[after]["man"].shape == (2, 2)
+    with pytest.raises(ValueError, match="own vectors have no layers; got layer='stem'"):
+        embed_set("mine", run="x", backbones=[], embeddings="mine.npz", layer="stem")
     assert set_label("scenes-coco", "some/mine.npz") == "mine"
     assert scale_of_each(["a", "b"], [1.0], "some/mine.npz") == {"mine": 1.0}
     with pytest.raises(ValueError, match="one value a set; got"):

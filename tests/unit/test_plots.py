@@ -135,6 +135,21 @@ def test_a_ceiling_stands_only_beside_the_half_sample_score_that_it_bounds():
     assert names[1] == ["one seed", "mean over seeds"]
 
 
+def test_transfer_by_layer_keeps_the_order_of_layers_and_shows_what_bounds_the_score():
+    rows = [("stem", 0.9, 0.8, 0.95, 0.97, 0.88), ("embedding", 0.4, 0.1, 0.6, 0.9, 0.35)]
+    frame = pd.DataFrame(rows, columns=["layer", "r", "low", "high", "ceiling", "cross_half"])
+    figure = plots.transfer_by_layer(frame.assign(backbone="lite0", seed=0, kind="inter"))
+    [ax] = figure.axes
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["stem", "embedding"]
+    score, halves = ax.lines[:2]
+    assert (list(score.get_xdata()), list(score.get_ydata())) == ([0, 1], [0.9, 0.4])
+    assert list(halves.get_ydata()) == [0.88, 0.35]
+    spans = [[end[1] for end in span] for span in ax.collections[0].get_segments()]
+    assert spans == [[0.8, 0.95], [0.1, 0.6]]
+    assert [span[0][1] for span in ax.collections[1].get_segments()] == [0.97, 0.9]
+    assert "inter-class" in [ax.get_title(loc="left"), ax.get_title()]
+
+
 def test_finetuning_curves_show_both_losses_and_chance():
     history = pd.DataFrame(
         {"seed": [0, 0], "epoch": [1, 2], "train_loss": [0.6, 0.4], "val_loss": [0.7, 0.5],

@@ -13,6 +13,7 @@ from biastransfer.transfer import (
     ItemError,
     bias_transfer,
     bias_transfer_score,
+    by_layer,
     leave_one_out,
     reference_scores,
     tabulate,
@@ -169,6 +170,21 @@ def test_tables_have_a_row_for_every_seed_and_for_their_mean():
     del embedded[Condition("net", "pretrained", "", 0)]
     with pytest.raises(ValueError, match="needs the pretrained 'net'"):
         tabulate(embedded, "set", "run")
+
+
+def test_by_layer_is_the_table_of_each_layer_with_the_same_draws():
+    before, after = Condition("net", "pretrained", "", 0), Condition("net", "finetuned", "scenes", 0)
+    same, other = embeddings(1), embeddings(5)
+    layered = {"late": {before: same, after: other}, "early": {before: same, after: same}}
+    found = by_layer(layered, "set", "run", resamples=50)
+    assert found["layer"].tolist() == ["late", "late", "early", "early"]
+    assert found.columns.tolist()[4:7] == ["set", "layer", "kind"]
+    late = tabulate(layered["late"], "set", "run", resamples=50)
+    pd.testing.assert_frame_equal(found[:2].drop(columns="layer"), late)
+    early = found[found["layer"] == "early"]
+    assert early[["r", "low", "high"]].to_numpy() == pytest.approx(1)
+    with pytest.raises(ValueError, match="need at least one layer; got none"):
+        by_layer({}, "set", "run")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from biastransfer.nulls.tables import (
     association_numbers,
     association_table,
     similarity_differences,
+    transfer_numbers,
     transfer_tables,
 )
 
@@ -24,5 +25,6 @@ __all__ = [
     "shuffled_effects",
     "significant_correlation",
     "similarity_differences",
+    "transfer_numbers",
     "transfer_tables",
 ]

@@ -177,3 +177,29 @@ def transfer_tables(
     scores = scores.join(bounds, on=keys)
     scores["n_untrained"] = scores["n_untrained"].fillna(0).astype(int)
     return scores.assign(r_significant=scores["n"].map(significant_correlation)), references
+
+
+def transfer_numbers(frame: pd.DataFrame) -> dict[str, float | str]:
+    """Take from `transfer_tables` what a chapter's sentences say of its first network on its first set.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The scores of `transfer_tables`.
+
+    Returns
+    -------
+    dict
+        main and main_set (names); bts_intra_r, bts_intra_low, bts_intra_high and the same for inter: of the
+        mean over seeds where there is one.
+    """
+    main, main_set = frame["backbone"].iloc[0], frame["set"].iloc[0]
+    chosen = frame[(frame["backbone"] == main) & (frame["set"] == main_set)]
+    averaged = chosen[chosen["seed"].astype(str) == "mean"]
+    scores = averaged if len(averaged) else chosen
+    ends = {
+        f"bts_{row['kind']}_{end}": float(row[end])
+        for row in scores.to_dict("records")
+        for end in ("r", "low", "high")
+    }
+    return {"main": main, "main_set": main_set, **ends}

@@ -2,6 +2,7 @@
 
 from .charts import associations, finetuning_curves, similarities, transfer_scores
 from .contact_sheets import contact_sheet, set_sizes
+from .layers import transfer_by_layer
 from .printed import items_for_power, printed_associations, printed_p_against_z, printed_scores
 from .style import set_style
 from .verdicts import verdicts
@@ -17,6 +18,7 @@ __all__ = [
     "set_sizes",
     "set_style",
     "similarities",
+    "transfer_by_layer",
     "transfer_scores",
     "verdicts",
 ]

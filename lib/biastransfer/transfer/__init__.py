@@ -2,13 +2,14 @@
 
 from biastransfer.transfer.pictures import bias_transfer
 from biastransfer.transfer.score import ItemError, TransferScore, bias_transfer_score, leave_one_out
-from biastransfer.transfer.tables import reference_scores, tabulate
+from biastransfer.transfer.tables import by_layer, reference_scores, tabulate
 
 __all__ = [
     "ItemError",
     "TransferScore",
     "bias_transfer",
     "bias_transfer_score",
+    "by_layer",
     "leave_one_out",
     "reference_scores",
     "tabulate",

@@ -51,6 +51,38 @@ def tabulate(embedded, set_name, run, *, resamples=10_000, seed=0):
     return pd.DataFrame(rows).reindex(columns=[*KEYS, "kind", *VALUES])
 
 
+def by_layer(layered, set_name, run, *, resamples=10_000, seed=0):
+    """Transfer scores at several layers of the networks: where along the network the order is kept.
+
+    Parameters
+    ----------
+    layered : mapping
+        Layer → embeddings as in :func:`tabulate`, of the same pictures; in the order to be shown.
+    set_name, run : str
+        Name of the analysis set and of the run.
+    resamples, seed : int
+        As in :func:`bias_transfer`; every layer sees the same draws of the pictures.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of :func:`tabulate` with layer after set; layers in the order of `layered`.
+
+    Raises
+    ------
+    ValueError
+        As :func:`tabulate`; if there is no layer.
+    """
+    if not layered:
+        raise ValueError("scores by layer need at least one layer; got none. Name some, such as 'embedding'.")
+    tables = {
+        layer: tabulate(embedded, set_name, run, resamples=resamples, seed=seed)
+        for layer, embedded in layered.items()
+    }
+    table = pd.concat(tables, names=["layer"]).reset_index("layer").reset_index(drop=True)
+    return table[[*KEYS, "layer", "kind", *VALUES]]
+
+
 def reference_scores(embedded, set_name, run):
     """Reference points of transfer scores: another pretrained or untrained network against the finetuned.
 
