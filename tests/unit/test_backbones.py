@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from biastransfer.backbones import Backbone, forward_layer, list_backbones, load_backbone, replace_head
-from biastransfer.folding import fold_batch_norm
+from biastransfer.embed.folding import fold_batch_norm
 from biastransfer.pip_weights import read_arrays
 from biastransfer.transforms import Transform
 

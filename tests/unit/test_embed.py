@@ -8,9 +8,10 @@ import torch
 from PIL import Image
 from torch import nn
 
-from biastransfer import checkpoints, embedding_cache, paths
+from biastransfer import checkpoints, paths
 from biastransfer.backbones import Backbone, forward_layer, load_backbone, replace_head
 from biastransfer.embed import Condition, conditions, embed, embed_classes
+from biastransfer.embed import cache as stored
 from biastransfer.images import read_rgb
 from biastransfer.transforms import Transform
 
@@ -181,7 +182,7 @@ def test_one_weight_recomputes_what_depends_on_it(files):
     ids=["transform", "activation", "epsilon"],
 )
 def test_what_the_weights_do_not_show_is_in_the_key(files, change):
-    assert embedding_cache.key(change(toy()), "3") != embedding_cache.key(toy(), "3")
+    assert stored.key(change(toy()), "3") != stored.key(toy(), "3")
 
 
 def test_layer_is_in_the_key(files):
@@ -216,8 +217,8 @@ def _store(seed):
     rng = np.random.default_rng(seed)
     for _ in range(20):
         names = [rng.bytes(32).hex() for _ in range(3)]
-        embedding_cache.store("a" * 64, {name: np.full(4, seed, np.float32) for name in names})
-    embedding_cache.store("a" * 64, {"00" * 32: np.arange(4, dtype=np.float32)})
+        stored.store("a" * 64, {name: np.full(4, seed, np.float32) for name in names})
+    stored.store("a" * 64, {"00" * 32: np.arange(4, dtype=np.float32)})
 
 
 def test_processes_that_write_at_once(cache):
@@ -229,7 +230,7 @@ def test_processes_that_write_at_once(cache):
         worker.join()
     assert len(shards(cache)) == 41  # the same vectors are the same file
     assert not list(cache.rglob("*partial*"))
-    vectors, notes = embedding_cache.load("a" * 64, ["00" * 32, "11" * 32])
+    vectors, notes = stored.load("a" * 64, ["00" * 32, "11" * 32])
     assert list(vectors) == ["00" * 32]
     assert vectors["00" * 32].tolist() == [0, 1, 2, 3]
     assert notes == []

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from biastransfer import embedding_cache
 from biastransfer.backbones import Backbone, layer_path
-from biastransfer.extraction import extract
+from biastransfer.embed import cache as stored
+from biastransfer.embed.extraction import extract
 from biastransfer.images import ImageReadError, picture_bytes
 
 _FLUSH = 1024  # pictures a cache file: what a killed run loses at most
@@ -102,8 +102,8 @@ def embed(
 def _vectors(backbone, layer, digests: dict[str, str], batch_size: int, cache: bool, device):
     """Return digest → vector, digest → reason, the number computed and notes: look up, compute, keep."""
     path = layer_path(backbone, layer)
-    key = embedding_cache.key(backbone, path) if cache and digests else ""
-    known, notes = embedding_cache.load(key, digests.values()) if key else ({}, [])
+    key = stored.key(backbone, path) if cache and digests else ""
+    known, notes = stored.load(key, digests.values()) if key else ({}, [])
     missing = {digest: file for file, digest in digests.items() if digest not in known}
     fresh, failed = {}, {}
     for digest, result in extract(backbone, layer, missing, batch_size, device):
@@ -112,10 +112,10 @@ def _vectors(backbone, layer, digests: dict[str, str], batch_size: int, cache: b
             continue
         known[digest] = fresh[digest] = result
         if key and len(fresh) == _FLUSH:
-            notes += embedding_cache.store(key, fresh)
+            notes += stored.store(key, fresh)
             fresh = {}
     if key:
-        notes += embedding_cache.store(key, fresh)
+        notes += stored.store(key, fresh)
     return known, failed, len(missing) - len(failed), list(dict.fromkeys(notes))
 
 

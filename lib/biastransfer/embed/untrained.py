@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from biastransfer import embedding_cache
 from biastransfer.backbones import Backbone
+from biastransfer.embed import cache
 from biastransfer.images import ImageReadError, picture_bytes, read_rgb
 
 PICTURES = 32  # whose statistics are taken: spread evenly over the set, in one pass
@@ -45,15 +45,15 @@ def normalise(backbone: Backbone, files: Sequence[str]) -> Backbone:
     if len(readable) < 2 or not _norms(backbone.module):
         return backbone
     pictures = hashlib.sha256("".join(readable).encode()).hexdigest()
-    key = embedding_cache.key(backbone, f"batch statistics of {PICTURES} pictures")
-    known, _ = embedding_cache.load(key, [pictures])
+    key = cache.key(backbone, f"batch statistics of {PICTURES} pictures")
+    known, _ = cache.load(key, [pictures])
     module = copy.deepcopy(backbone.module)
     norms = _norms(module)
     if pictures in known:
         _set_statistics(norms, torch.from_numpy(known[pictures]))
     else:
         _estimate(module, norms, backbone.transform, list(readable.values()))
-        embedding_cache.store(key, {pictures: _statistics(norms)})
+        cache.store(key, {pictures: _statistics(norms)})
     return dataclasses.replace(backbone, module=module.eval())
 
 

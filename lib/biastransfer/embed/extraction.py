@@ -10,7 +10,7 @@ import torch
 from tqdm import tqdm
 
 from biastransfer.backbones import Backbone, forward_layer
-from biastransfer.folding import fold_batch_norm
+from biastransfer.embed.folding import fold_batch_norm
 from biastransfer.images import ImageReadError, decode_rgb, picture_bytes
 
 
