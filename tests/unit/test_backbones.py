@@ -6,10 +6,16 @@ import skimage.data
 import torch
 from torch import nn
 
-from biastransfer.backbones import Backbone, forward_layer, list_backbones, load_backbone, replace_head
+from biastransfer.backbones import (
+    Backbone,
+    Transform,
+    forward_layer,
+    list_backbones,
+    load_backbone,
+    replace_head,
+)
+from biastransfer.backbones.pip_weights import read_arrays
 from biastransfer.embed.folding import fold_batch_norm
-from biastransfer.pip_weights import read_arrays
-from biastransfer.transforms import Transform
 
 PRETRAINED = ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", "squeezenet1_1"]
 HALVES = Transform(size=4, crop=1.0, interpolation="bilinear", mean=(0.5,) * 3, std=(0.5,) * 3)

@@ -9,11 +9,10 @@ from PIL import Image
 from torch import nn
 
 from biastransfer import checkpoints, paths
-from biastransfer.backbones import Backbone, forward_layer, load_backbone, replace_head
+from biastransfer.backbones import Backbone, Transform, forward_layer, load_backbone, replace_head
 from biastransfer.embed import Condition, conditions, embed, embed_classes
 from biastransfer.embed import cache as stored
 from biastransfer.images import read_rgb
-from biastransfer.transforms import Transform
 
 
 def toy(seed=0):

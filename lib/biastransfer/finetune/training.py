@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from biastransfer.backbones import Transform
 from biastransfer.finetune.pictures import Pictures, augment, to_batch
 from biastransfer.finetune.recipes import Recipe
-from biastransfer.transforms import Transform
 
 _CHECK_EVERY = 25  # batches between looks at the loss, each of which makes a GPU wait
 

@@ -1,4 +1,4 @@
-"""Named pretrained models: the network, its own transform, its layers and where its weights came from."""
+"""From a name, or a checkpoint of ours, to a network that can be fed and read at any layer."""
 
 import copy
 import dataclasses
@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from biastransfer import checkpoints
-from biastransfer.architectures import REGISTRY, architecture, imagenet_classes
-from biastransfer.transforms import Transform
+from biastransfer.backbones.architectures import REGISTRY, architecture, imagenet_classes
+from biastransfer.backbones.transforms import Transform
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import nn
 
-from biastransfer import pip_weights
-from biastransfer.thumbnail import DIM, Thumbnail
-from biastransfer.transforms import Transform
+from biastransfer.backbones import pip_weights
+from biastransfer.backbones.thumbnail import DIM, Thumbnail
+from biastransfer.backbones.transforms import Transform
 
 
 @dataclasses.dataclass(frozen=True)
