@@ -28,7 +28,7 @@ setup:
 	@TORCH="$(TORCH)" TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" bash profiles/local/setup.sh
 
 book: setup
-	@$(PY) -m biastransfer.build --run '$(RUN)' --released '$(RELEASED)' --cores $(CORES)
+	@$(PY) -m biastransfer.graph.build --run '$(RUN)' --released '$(RELEASED)' --cores $(CORES)
 
 # The smoke run is executed, then executed again and compared output by output (nbval), with an empty cache of
 # embeddings; the pages that train come first, since the others read their checkpoints.
@@ -36,7 +36,7 @@ NBVAL := $(PY) -m pytest -q -n 2 --dist loadfile -p no:cacheprovider --nbval
 # One thread each, as runs/smoke.yaml has it.
 test: export OMP_NUM_THREADS := 1
 test: setup
-	@$(PY) -m biastransfer.build --run smoke --pages-only --cores $(CORES)
+	@$(PY) -m biastransfer.graph.build --run smoke --pages-only --cores $(CORES)
 	@$(PY) -m pytest -q -n 2 --dist loadfile tests/unit tests/notebooks tests/book lib --doctest-modules
 	@cache=$$(mktemp -d); trap 'rm -rf "$$cache"' EXIT; export BIASTRANSFER_CACHE=$$cache; \
 	for pages in '0[0-2]' '0[3-9]'; do $(NBVAL) data/derived/executed/smoke/$$pages*.ipynb || exit 1; done

@@ -4,8 +4,8 @@ import json
 import sys
 
 from biastransfer import paths
-from biastransfer.dependencies import library_files
-from biastransfer.runs import plan
+from biastransfer.graph.dependencies import library_files
+from biastransfer.graph.runs import plan
 
 PAGES = plan(str(config.get("run", "demo")), str(config.get("released") or ""))
 EXECUTED = {page.name: str(page.executed) for page in PAGES if page.run != "released"}
@@ -41,4 +41,4 @@ for page in PAGES:
         resources:
             torch=int(page.torch and page.threads > 1),  # one at a time, unless each leaves a core free
         shell:
-            "{sys.executable:q} -m biastransfer.execute --threads {params.threads} {input.notebook:q} {output.page:q} {log.notebook:q} {params.json:q}"
+            "{sys.executable:q} -m biastransfer.graph.execute --threads {params.threads} {input.notebook:q} {output.page:q} {log.notebook:q} {params.json:q}"

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from biastransfer import paths
-from biastransfer.dependencies import code_of, imported_modules
+from biastransfer.graph.dependencies import code_of, imported_modules
 
 BOOK = paths.root() / "book"
 CONTRACT = {

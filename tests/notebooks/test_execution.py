@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from biastransfer import paths, runs
-from biastransfer.dependencies import code_of
+from biastransfer import paths
+from biastransfer.graph import runs
+from biastransfer.graph.dependencies import code_of
 from biastransfer.parameters import declared
 
 NOTEBOOKS = sorted(file.stem for file in paths.notebook("x").parent.glob("*.ipynb"))

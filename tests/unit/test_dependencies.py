@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from biastransfer.dependencies import code_of, imported_modules, library_files
+from biastransfer.graph.dependencies import code_of, imported_modules, library_files
 
 
 @pytest.fixture

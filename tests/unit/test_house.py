@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from biastransfer.dependencies import PACKAGE, code_of, imported_modules
+from biastransfer.graph.dependencies import PACKAGE, code_of, imported_modules
 from biastransfer.parameters import declared, validate
 
 ROOT = PACKAGE.parents[1]
@@ -24,11 +24,7 @@ LAYERS = {
     "paths": (set(), set()),
     "stats": (set(), NUMBERS),
     "parameters": (set(), set()),
-    "dependencies": (set(), set()),
-    "locks": (set(), set()),
-    "runs": ({"paths", "dependencies", "parameters"}, {"yaml"}),
-    "execute": ({"paths", "locks"}, {"nbformat", "papermill"}),
-    "build": ({"paths", "locks", "runs"}, set()),
+    "graph": ({"paths", "parameters"}, {"yaml", "nbformat", "papermill"}),
     "cosines": (set(), NUMBERS),
     "picture_resampling": ({"stats", "cosines"}, NUMBERS),
     "similarity": ({"stats", "cosines"}, NUMBERS),

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from biastransfer import ledger, paths, published
-from biastransfer.runs import Page
+from biastransfer.graph.runs import Page
 
 SET = "released-openimages"
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from biastransfer import build, execute, paths, runs
-from biastransfer.locks import locked
-from biastransfer.runs import RunError, load_pages, plan
+from biastransfer import paths
+from biastransfer.graph import build, execute, runs
+from biastransfer.graph.locks import locked
+from biastransfer.graph.runs import RunError, load_pages, plan
 
 CELL = """\
 run: str = "smoke"  # name
@@ -193,7 +194,7 @@ def test_the_runs_of_this_compendium_are_right():
 
 
 def test_pages_of_committed_numbers_wait_for_those_computed_now(tmp_path):
-    """The ledger of the main slot reads released CSVs: with pictures it comes after the pages that write them."""
+    """The ledger of the main slot reads released CSVs: with pictures it comes after what writes them."""
     ledger = {page.name: page for page in plan("released", str(tmp_path))}["09-ledger"]
     assert paths.executed("released", "05-association") in ledger.reads
     ledger = {page.name: page for page in plan("demo")}["09-ledger"]

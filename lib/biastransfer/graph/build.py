@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from biastransfer import paths
-from biastransfer.locks import locked
-from biastransfer.runs import RELEASED, Page, RunError, plan
+from biastransfer.graph.locks import locked
+from biastransfer.graph.runs import RELEASED, Page, RunError, plan
 
 
 def execute_pages(run: str, pictures: str = "", cores: int = 2) -> list[Page]:
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         Default: those of the process.
     """
-    parser = argparse.ArgumentParser(prog="python -m biastransfer.build", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m biastransfer.graph.build", description=__doc__)
     parser.add_argument("--run", default="demo")
     parser.add_argument("--released", default="", help="folder or tar of the released analysis sets")
     parser.add_argument("--cores", type=int, default=2)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from biastransfer import paths
-from biastransfer.locks import locked
+from biastransfer.graph.locks import locked
 
 # Snakemake sets these to the threads of its rule, 1
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS")
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments : list of str, optional
         Default: those of the process.
     """
-    parser = argparse.ArgumentParser(prog="python -m biastransfer.execute", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m biastransfer.graph.execute", description=__doc__)
     for name in ("notebook", "page", "unfinished"):
         parser.add_argument(name, type=Path)
     parser.add_argument("parameters", type=json.loads, help="as JSON")

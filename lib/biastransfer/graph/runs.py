@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from biastransfer import paths
-from biastransfer.dependencies import code_of
+from biastransfer.graph.dependencies import code_of
 from biastransfer.parameters import ParameterError, declared, validate
 
 RELEASED = "released"
@@ -27,7 +27,7 @@ class RunError(ValueError):
 
 @dataclass(frozen=True)
 class Page:
-    """One notebook with its parameters, the pages it comes after, its files, and the threads of its kernel."""
+    """One notebook: its parameters, the pages it comes after, its files, the threads of its kernel."""
 
     run: str
     name: str
