@@ -1,6 +1,6 @@
 """Simulated error rates of the tests and intervals: what the slow tests hold, at full size the book's table.
 
-python tests/simulations.py    writes data/results/checks/coverage.csv and type1.csv, in about five minutes
+python tests/simulations.py    writes coverage.csv, type1.csv and error-rates.svg to data/results/checks
 """
 
 from collections import namedtuple
@@ -18,6 +18,8 @@ Condition = namedtuple("Condition", "backbone stage target seed")
 SIZES = (6, 8, 12, 20, 40)  # pictures a set
 CLASSES = ["man", "woman", "random", "stop sign"]
 CLASSES += [f"{o}{a}" for o in ("car", "refrigerator", "surfboard") for a in ("", "+man", "+woman")]
+SHOWN = [f"association, {p}" for p in ("exact p", "fourier p", "sampled p", "max-T over 12 tests")]
+SHOWN += ["transfer score, exact p"]  # in the figure; all are in the table
 MANY = 20_000  # pictures a set that stand for the population
 
 
@@ -162,10 +164,26 @@ def coverage(trials=2000, seed=0):
     return table.sort_values("measure", kind="stable", ignore_index=True)
 
 
+def draw(folder):
+    """Draw the book's figure from the two CSVs in `folder`."""
+    import matplotlib as mpl
+
+    from biastransfer import paths, plots
+
+    plots.set_style()
+    mpl.rcParams["svg.hashsalt"] = "error rates"  # the same numbers give the same file
+    rates, errors = (pd.read_csv(folder / f"{name}.csv") for name in ("coverage", "type1"))
+    shown = errors["measure"].isin(SHOWN) & (errors["quantity"] == "p ≤ 0.05")
+    figure = plots.error_rates(rates, errors[shown])
+    with paths.replacing(folder / "error-rates.svg") as partial:
+        figure.savefig(partial, format="svg", metadata={"Date": None})
+
+
 if __name__ == "__main__":
     from biastransfer import paths, report
 
     for name, table in {"coverage": coverage(), "type1": type_one()}.items():
         numbers = {column: table[column].round(4) for column in ("value", "low", "high")}
         paths.write_csv(table.assign(**numbers), paths.results("checks", f"{name}.csv"))
+    draw(paths.results("checks"))
     print(report.run_line("checks", "simulations", seed=0))

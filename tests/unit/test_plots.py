@@ -150,6 +150,24 @@ def test_transfer_by_layer_keeps_the_order_of_layers_and_shows_what_bounds_the_s
     assert "inter-class" in [ax.get_title(loc="left"), ax.get_title()]
 
 
+def test_error_rates_show_what_is_promised_and_each_measure_over_n():
+    frame = pd.DataFrame(
+        {"measure": ["d", "d", "intra"], "n": [20, 6, 6], "value": [0.96, 0.9, 0.95],
+         "low": [0.95, 0.88, 0.94], "high": [0.97, 0.92, 0.96]}
+    )  # fmt: skip
+    left, right = plots.error_rates(frame, frame.assign(value=0.04)).axes
+    for ax, promised in ((left, 0.95), (right, 0.05)):
+        line, first, second = ax.lines
+        assert list(line.get_ydata()) == pytest.approx([promised] * 2)
+        assert (first.get_label(), second.get_label()) == ("d", "intra")
+    assert list(left.lines[1].get_ydata()) == [0.9, 0.96]
+    assert [[end[1] for end in bar] for bar in left.collections[0].get_segments()] == [
+        [0.88, 0.92],
+        [0.95, 0.97],
+    ]
+    assert [text.get_text() for text in left.get_xticklabels()] == ["6", "20"]
+
+
 def test_finetuning_curves_show_both_losses_and_chance():
     history = pd.DataFrame(
         {"seed": [0, 0], "epoch": [1, 2], "train_loss": [0.6, 0.4], "val_loss": [0.7, 0.5],

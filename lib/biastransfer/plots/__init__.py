@@ -2,6 +2,7 @@
 
 from .charts import associations, finetuning_curves, similarities, transfer_scores
 from .contact_sheets import contact_sheet, set_sizes
+from .error_rates import error_rates
 from .layers import transfer_by_layer
 from .printed import items_for_power, printed_associations, printed_p_against_z, printed_scores
 from .style import set_style
@@ -10,6 +11,7 @@ from .verdicts import verdicts
 __all__ = [
     "associations",
     "contact_sheet",
+    "error_rates",
     "finetuning_curves",
     "items_for_power",
     "printed_associations",
