@@ -1,12 +1,12 @@
-"""The committed error rates: tidy, whole, from the functions that the slow tests use, and as the book says."""
+"""The committed error rates: tidy, whole, from the functions of the slow tests, and as the book says."""
 
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-import simulations
 
+import simulations
 from biastransfer import paths
 
 COLUMNS = ["measure", "n", "quantity", "value", "low", "high", "trials", "seed"]
