@@ -25,7 +25,7 @@ def detectable_effect(n_x: int, n_y: int, *, level: float = 0.05, power: float =
     Returns
     -------
     float
-        |d|; NaN where no split of so few pictures reaches `level`.
+        Size of d; NaN where no split of so few pictures reaches `level`.
 
     Notes
     -----

@@ -30,7 +30,7 @@ def place(frame: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
     DataFrame
         `frame` with the columns n_untrained (k), untrained_low, untrained_median, untrained_high (smallest,
         middle and largest of the k), p_untrained (rank p of the size, (1 + number of untrained with
-        |value| at least as large) / (k + 1)), z_untrained (distance from their mean in their standard
+        absolute value at least as large) / (k + 1)), z_untrained (distance from their mean in their standard
         deviations), added (value − median) and thumbnail (the value that colour and layout give). NaN
         where there is none; an untrained row has no place among its own.
 

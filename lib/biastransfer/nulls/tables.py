@@ -35,8 +35,8 @@ def association_table(
     -------
     DataFrame
         The columns of `association.tabulate` and of `place`, with added_low, added_high (95 %, pictures
-        resampled jointly), shuffled_low, shuffled_high (95 % of d with labels shuffled) and detectable (|d|
-        found with a probability of 80 % at level .05). Trained networks come first; they alone are the
+        resampled jointly), shuffled_low, shuffled_high (95 % of d with labels shuffled) and detectable (the
+        size found with a probability of 80 % at level .05). Trained networks come first; they alone are the
         family that p-values are adjusted for, the nulls have no adjusted p.
     """
     parts = [{c: v for c, v in embedded.items() if (c.backbone in NULLS) == null} for null in (False, True)]
@@ -75,9 +75,9 @@ def association_numbers(frame: pd.DataFrame, level: float = 0.05) -> dict[str, f
     Returns
     -------
     dict
-        Of the trained networks: n_tests, n_significant_holm, n_outside (|d| larger than all untrained
+        Of the trained networks: n_tests, n_significant_holm, n_outside (d larger in size than all untrained
         networks have on the same pair), max_d and max_pair (the largest effect and whose it is); n_untrained,
-        and random_max_abs_d, the largest |d| of an untrained network on any pair, NaN where there is none.
+        and random_max_abs_d, the largest size of d of an untrained network, NaN where there is none.
 
     Raises
     ------
