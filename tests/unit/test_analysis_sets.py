@@ -96,6 +96,17 @@ def test_two_folders_of_one_class_are_an_error_and_neither_is_lost(tmp_path):
         load_set("folder", root=tmp_path)
 
 
+def test_a_link_back_does_not_multiply_pictures(tmp_path):
+    picture(tmp_path / "set" / "car" / "inner" / "1.png")
+    (tmp_path / "set" / "car" / "inner" / "back").symlink_to(tmp_path / "set" / "car")
+    picture(tmp_path / "elsewhere" / "2.png", "blue")
+    (tmp_path / "set" / "car" / "linked").symlink_to(tmp_path / "elsewhere")
+    assert load_set("folder", root=tmp_path / "set").items["id"].tolist() == [
+        "car/inner/1.png",
+        "car/linked/2.png",
+    ]
+
+
 def test_a_damaged_picture_is_named_without_its_folder_and_passed_over_where_pictures_are_shown(tmp_path):
     whole = picture(tmp_path / "car" / "b.png").read_bytes()
     picture(tmp_path / "car" / "c.png", "blue")

@@ -192,6 +192,30 @@ def test_errors_are_one_sentence(root, options, error, message):
         load_set("coco", root=root, classes=["car"], **options)
 
 
+def test_files_of_one_name_are_told_apart_by_the_folders_that_are_listed(tmp_path):
+    write(tmp_path, {3: ([box("car")], NOBODY)})
+    (tmp_path / "thumbs").mkdir()
+    Image.new("RGB", (10, 10)).save(tmp_path / "thumbs" / "000000000003.jpg")
+    file = tmp_path / "annotations" / "instances.json"
+    [first] = load_set("coco", root=tmp_path, classes=["car"]).items["file"]
+    assert first == str(tmp_path / "thumbs" / "000000000003.jpg")
+    file.write_text(file.read_text().replace("000000000003.jpg", "val2017/000000000003.jpg"))
+    [found] = load_set("coco", root=tmp_path, classes=["car"]).items["file"]
+    assert found == str(tmp_path / "val2017" / "000000000003.jpg")
+
+
+def test_one_file_never_stands_for_two_pictures(tmp_path):
+    write(tmp_path, {3: ([box("car")], NOBODY)}, name="_train")
+    write(tmp_path, {4: ([box("car")], NOBODY)}, name="_val")
+    file = tmp_path / "annotations" / "instances_val.json"
+    file.write_text(file.read_text().replace("000000000004.jpg", "000000000003.jpg"))
+    message = (
+        r"000000000003\.jpg stands for pictures 000000000003 and 000000000004\. Load the splits one by one"
+    )
+    with pytest.raises(ValueError, match=message):
+        load_set("coco", root=tmp_path, classes=["car"])
+
+
 def test_no_annotations(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"COCO instances must be below .*no instances\*\.json"):
         load_set("coco", root=tmp_path)

@@ -91,6 +91,13 @@ def test_a_tar_reads_as_the_folder_does_and_is_unpacked_once(root, tmp_path, mod
     assert unpack(file).stat().st_mtime_ns == stamp
 
 
+def test_a_second_file_of_an_id_is_reported(root):
+    Image.new("RGB", (4, 4)).save(root / "analysis_sets" / "oi_png" / "man" / "ac.webp")
+    loaded = load_set("released", root=root, classes=WANTED)
+    assert findings(loaded) == EXPECTED | {("second file of an id", "man"): "ac.webp"}
+    assert loaded.items.loc[loaded.items["id"] == "ac", "file"].item().endswith("ac.png")
+
+
 def test_pictures_in_two_classes_can_be_dropped(root):
     loaded = load_set("released", root=root, classes=WANTED, in_two_classes="drop")
     assert loaded.items["id"].tolist() == ["aa", "ac", "ba", "ca", "zz"]

@@ -69,7 +69,7 @@ def load(
     FileNotFoundError
         No annotation file.
     ValueError
-        A class without a picture, or an option out of range.
+        A class without a picture, an option out of range, or one file for two pictures.
 
     Notes
     -----
@@ -90,6 +90,7 @@ def load(
     facts = describe(pictures, boxes, gender, min_area, confounder_area, crowd)
     again = facts.duplicated("id")
     repeated = decisions(facts.loc[again, "id"], "listed twice", "the first annotation file's entry is taken")
+    _refuse_shared_files(facts[~again])
     present, gone = missing_files(assign(facts[~again]))
     chosen, made = choose(
         present, "coco", classes=classes, cap=cap, seed=seed, random=random, n_random=n_random
@@ -183,10 +184,27 @@ def _files(names: Sequence[str], root: Path, images: Path | str | None) -> list[
     folder = root if images is None else root / images
     if not folder.is_dir():
         raise FileNotFoundError(f"the folder of COCO pictures must exist; {folder} does not.")
-    table: dict[str, str] = {}
+    table: dict[str, list[Path]] = {}
     for file in below(folder):
-        table.setdefault(file.name, str(file))
-    return [table.get(Path(name).name) for name in names]
+        table.setdefault(file.name, []).append(file)
+    return [_file(Path(name), table.get(Path(name).name, [])) for name in names]
+
+
+def _file(name: Path, called_so: list[Path]) -> str | None:
+    """Return the first file, in order, of a listed name; one whose folders fit it too comes before others."""
+    fitting = [file for file in called_so if file.parts[-len(name.parts) :] == name.parts] or called_so
+    return str(fitting[0]) if fitting else None
+
+
+def _refuse_shared_files(facts: pd.DataFrame) -> None:
+    """Raise where two pictures would be read from one file, as when splits number their files alike."""
+    shared = facts[facts["file"].notna() & facts.duplicated("file", keep=False)].sort_values("file")
+    if len(shared):
+        one, other = shared["id"].iloc[:2]
+        raise ValueError(
+            f"a file may be one picture only; {shared['file'].iloc[0]} stands for pictures {one} and "
+            f"{other}. Load the splits one by one: name instances, captions and images."
+        )
 
 
 def _check(crowd: str, **shares: float) -> None:

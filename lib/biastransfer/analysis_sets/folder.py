@@ -1,13 +1,12 @@
 """Analysis sets from a folder: one folder a class, any readable picture."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from .manifest import OBJECTS, AnalysisSet, assemble, decisions, schema_classes
-from .picture_files import is_picture
+from .picture_files import is_picture, walk
 
 
 def load(
@@ -95,9 +94,8 @@ def _ordered(names) -> list[str]:
 def _pictures(folder: Path, name: str) -> tuple[list[tuple], list[pd.DataFrame]]:
     """Return the rows of one class and the decisions about files that are not read."""
     rows, hidden, others = [], [], []
-    for parent, inner, names in os.walk(folder, followlinks=True):
-        inner.sort()
-        for file in sorted(names):
+    for parent, _, names in walk(folder):
+        for file in names:
             path = Path(parent, file)
             place = path.relative_to(folder)
             if any(part.startswith(".") for part in place.parts):

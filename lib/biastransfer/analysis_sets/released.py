@@ -49,7 +49,8 @@ def load(
     -------
     AnalysisSet
         ``report`` counts beside the kept pictures: empty files, missing files, names that end in a newline,
-        ids in two classes, ids listed twice, addresses that are not COCO's, pictures that no list names.
+        ids in two classes, ids listed twice or with two files, addresses that are not COCO's, pictures that
+        no list names.
 
     Raises
     ------
@@ -149,7 +150,9 @@ def _open_images_pictures(
         place = folder / PICTURES / released_name(one)
         files = [file for file in sorted(place.iterdir()) if file.is_file()] if place.is_dir() else []
         files = [file for file in files if picture_files.is_picture(file.name.replace("\n", ""))]
-        table = {file.stem.strip(): file for file in files}
+        table: dict[str, Path] = {}
+        again = [file.name for file in files if table.setdefault(file.stem.strip(), file) != file]
+        made.append(decisions(again, "second file of an id", "the first by name is taken", one))
         stems = [_stem(file, folder, changed) for file in table.values()]
         newline = [stem for stem in stems if stem.endswith("\n")]
         made.append(decisions(newline, "name ends in a newline", "id taken without it", one))
