@@ -22,6 +22,7 @@ _HARMLESS = [
     (np._core.multiarray._reconstruct, "numpy.core.multiarray._reconstruct"),
     *(type(np.dtype(kind)) for kind in ("?", *"bBhHiIlLefd", "U1", "S1")),
 ]
+_PICKLED = (b"P", b"\x80")  # how a zip archive and a binary pickle begin
 
 
 def read_tensors(path: Path | str, *, trust_pickle: bool = False) -> dict[str, torch.Tensor]:
@@ -56,6 +57,8 @@ def read_tensors(path: Path | str, *, trust_pickle: bool = False) -> dict[str, t
             return safetensors.torch.load_file(path)
         except safetensors.SafetensorError as error:
             raise ValueError(f"{path} is not a whole safetensors file ({error}). Fetch it again.") from None
+    if head[:1] not in _PICKLED and not trust_pickle:  # a web page, say: nothing that trust could help
+        raise ValueError(f"{path} is not a checkpoint that torch.save or numpy.savez wrote. Fetch it again.")
     content = _numpy(path) if _is_npz(path) else _torch(path, trust_pickle)
     return dict(_flatten(content))
 
