@@ -26,8 +26,7 @@ def glue(**values: float | int | str) -> None:
     Parameters
     ----------
     **values : float, int or str
-        Whole numbers stay whole; others, NumPy's included, are glued as Python floats of six digits after the
-        point, so that two runs on one machine compare equal. An undefined number is glued as nan.
+        Whole numbers stay whole; others become floats of six decimals, so that two runs compare equal.
     """
     for name, value in values.items():
         if not isinstance(value, str):
@@ -53,7 +52,7 @@ def table(
     Parameters
     ----------
     frame : DataFrame
-        Shown without its index. Where columns have levels, names and formats go by the last one.
+        Shown without its index, "None." without rows. Names and formats go by the last level of its columns.
     caption : str
         Stands above the table; says n, unit and what the intervals are over.
     names : mapping of str to str
@@ -67,6 +66,9 @@ def table(
     -------
     IPython.display.HTML
     """
+    title = html.escape(caption, quote=True)
+    if frame.empty:
+        return HTML(f'<p class="table-caption">{title} <em>None.</em></p>')
     columns = {name: _format(name, formats) for name in frame.columns}
     shown = pd.DataFrame(
         {name: [_cell(value, spec) for value in frame[name]] for name, spec in columns.items()}
@@ -74,8 +76,7 @@ def table(
     if isinstance(frame.columns, pd.MultiIndex):
         shown.columns = frame.columns
     shown = shown.rename(columns=names or {}, level=frame.columns.nlevels - 1)
-    body = shown.to_html(index=False, border=0, escape=True, classes="dataframe")
-    title = html.escape(caption, quote=True)
+    body = shown.to_html(index=False, border=0, classes="dataframe")
     return HTML(
         f'<p class="table-caption">{title}</p><div class="table-scroll" role="region" tabindex="0" '
         f'aria-label="{title}" style="overflow-x:auto">{body}</div>{_link(shown, csv)}'
@@ -227,9 +228,8 @@ def _git(*arguments: str) -> str | None:
 
 
 def _format(name, formats: Mapping[str, str] | None) -> str:
-    last = name[-1] if isinstance(name, tuple) else name
     formats = {"": ".3f"} | dict(formats or {})
-    return formats.get(str(last), formats[""])
+    return formats.get(str(name[-1] if isinstance(name, tuple) else name), formats[""])
 
 
 def _cell(value, spec: str) -> str:

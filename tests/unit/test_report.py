@@ -169,3 +169,9 @@ def test_networks_stand_side_by_side_in_the_order_of_the_frame():
     assert wide.iloc[1].tolist()[3] == 0.1
     spans = report.side_by_side(frame, ["backbone", "item"], ["network"], ["value", "95 % interval"])
     assert spans["pretrained", "95 % interval"].tolist()[:2] == ["0.40 to 0.60", "–"]
+
+
+def test_an_empty_table_says_so():
+    shown = report.table(pd.DataFrame({"class": [], "n": []}), "Pictures left out.").data
+    assert "Pictures left out. <em>None.</em>" in shown
+    assert "<table" not in shown

@@ -204,3 +204,15 @@ def test_pages_of_committed_numbers_wait_for_those_computed_now(tmp_path):
 def test_smoke_pages_leave_a_core_free():
     assert {page.threads for page in load_pages("smoke")} == {1}
     assert {page.threads for page in load_pages("demo")} == {2}
+
+
+def test_pages_that_a_run_no_longer_has_are_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASTRANSFER_ROOT", str(tmp_path))
+    page = runs.Page("smoke", "00-published", "00-published")
+    page.executed.parent.mkdir(parents=True)
+    old = page.executed.with_name("old-name.ipynb")
+    for file in (page.executed, old):
+        file.write_text("{}")
+    build._forget_pages_outside([page])
+    assert page.executed.exists()
+    assert not old.exists()

@@ -198,3 +198,12 @@ def test_intervals_cover():
 def test_type_one_error_of_the_exact_p(n):
     exact, _ = simulations.transfer_p(n, 600, seed=n)
     assert np.mean(exact <= 0.05) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 600)
+
+
+def test_an_item_named_twice_counts_once():
+    before, after = embeddings(1), embeddings(2, noise=3.0)
+    names = items(CLASSES)[1]
+    once, twice = (
+        bias_transfer(before, after, chosen, resamples=20) for chosen in (names, [names[0], *names, names[3]])
+    )
+    assert (twice.r, twice.n, twice.low) == (once.r, once.n, once.low)

@@ -34,6 +34,7 @@ def execute_pages(run: str, pictures: str = "", cores: int = 2) -> list[Page]:
         When the run cannot start, or a page failed.
     """
     pages = plan(run, pictures)
+    _forget_pages_outside(pages)
     for folder in {paths.results(page.run) for page in pages} | {paths.derived(), paths.raw()}:
         _must_be_writable(folder)
     command = [
@@ -59,6 +60,14 @@ def execute_pages(run: str, pictures: str = "", cores: int = 2) -> list[Page]:
         reason = "" if "a job execution failed" in told else "\n".join(told.strip().splitlines()[-5:]) + "\n"
         raise RunError(f"{reason}The run {run} stopped; the pages that succeeded are kept. Its log: {record}")
     return pages
+
+
+def _forget_pages_outside(pages: Iterable[Page]) -> None:
+    """Remove executed notebooks of pages that these runs no longer have."""
+    kept = {page.executed for page in pages}
+    for folder in {file.parent for file in kept}:
+        for file in set(folder.glob("*.ipynb")) - kept:
+            file.unlink()
 
 
 def gather(pages: Iterable[Page]) -> None:

@@ -69,6 +69,7 @@ def transfer_of_seeds(before, afters, items, resamples, seed):
     """
     if int(resamples) != resamples or resamples < 0:
         raise ValueError(f"resamples must be a whole number of at least 0; got {resamples!r}.")
+    items = list(dict.fromkeys(items))  # an item counts once, however often it is named
     stages = [before, *afters]
     values = [np.array(list(similarities(stage, items).values())) for stage in stages]
     sizes = same_pictures(stages, items)
