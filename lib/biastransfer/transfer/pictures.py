@@ -87,7 +87,7 @@ def transfer_of_seeds(before, afters, items, resamples, seed):
         draws = min(BLOCK, resamples - start)
         weights = {name: multinomial_weights(rng, n, draws) for name, n in sizes.items()}
         r.append(spearman(*both_stages(grams, weights)))
-    low, high = bootstrap_interval(score.r, np.concatenate(r))
+    low, high = bootstrap_interval(score.r, np.concatenate(r), pictures=min(sizes.values()))
     return replace(score, low=low, high=high, **half_scores(grams, sizes, rng), **more)
 
 
