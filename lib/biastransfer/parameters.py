@@ -151,7 +151,7 @@ def _parameter(line: ast.AnnAssign, remark: str) -> Parameter:
     name, kind, default = (
         ast.unparse(part) for part in (line.target, line.annotation, line.value or line.target)
     )
-    return Parameter(name, kind, default, meaning.strip(" ,;."), allowed.strip())
+    return Parameter(name, kind, default, meaning.lstrip().rstrip(" ,;."), allowed.strip())
 
 
 def _assigned(cell: str) -> list[str]:

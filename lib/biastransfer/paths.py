@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,9 +35,18 @@ def published(*parts: str) -> Path:
     return root().joinpath("data", "published", *parts)
 
 
+def _run_name(run: str) -> str:
+    """Return the name of a run, which becomes a folder; refuse one that would lead elsewhere."""
+    if not re.fullmatch(r"\w[\w.-]*", run):
+        raise ValueError(
+            f"the name of a run must be letters, digits, '.', '_' and '-', no path; got {run!r}. Rename it."
+        )
+    return run
+
+
 def results(run: str, *parts: str) -> Path:
     """Return a path below ``data/results/<run>``: the tidy CSVs of one run."""
-    return root().joinpath("data", "results", run, *parts)
+    return root().joinpath("data", "results", _run_name(run), *parts)
 
 
 def checkpoint(run: str, backbone: str, target: str, seed: int, which: str = "best") -> Path:
@@ -44,7 +54,7 @@ def checkpoint(run: str, backbone: str, target: str, seed: int, which: str = "be
 
     ``backbone``, ``target`` and ``seed`` name the finetuning.
     """
-    return derived("checkpoints", run, f"{backbone}-{target}-seed{seed}", f"{which}.safetensors")
+    return derived("checkpoints", _run_name(run), f"{backbone}-{target}-seed{seed}", f"{which}.safetensors")
 
 
 def notebook(name: str) -> Path:
@@ -59,7 +69,7 @@ def run_file(run: str) -> Path:
 
 def executed(run: str, page: str) -> Path:
     """Return the executed notebook of one page of a run."""
-    return derived("executed", run, f"{page}.ipynb")
+    return derived("executed", _run_name(run), f"{page}.ipynb")
 
 
 def failed(run: str, page: str) -> Path:

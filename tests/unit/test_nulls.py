@@ -153,6 +153,15 @@ def test_association_table_without_nulls_has_no_places(embedded):
     assert nulls.association_numbers(table)["n_outside"] == 0
 
 
+def test_a_set_without_two_objects_to_compare_is_refused(embedded):
+    few = {
+        condition: {k: v for k, v in classes.items() if "+" not in k}
+        for condition, classes in embedded.items()
+    }
+    with pytest.raises(ValueError, match="needs two objects that also stand with people"):
+        nulls.association_table(few, "own", "x", resamples=5)
+
+
 def test_numbers_of_a_table_without_a_trained_network_say_what_to_add(embedded):
     nulls_only = {c: v for c, v in embedded.items() if c.backbone == "random"}
     table = nulls.association_table(nulls_only, "set", "run", resamples=20)

@@ -106,6 +106,17 @@ def test_unknown_run_lists_the_runs(house, capsys):
     assert capsys.readouterr().err == "RUN must be one of demo, released; got 'deme'.\n"
 
 
+@pytest.mark.parametrize("name", ["../elsewhere", "/absolute", "a/b", ""])
+def test_the_name_of_a_run_is_no_path(name):
+    for path in (
+        paths.results,
+        lambda run: paths.executed(run, "a"),
+        lambda run: paths.checkpoint(run, "a", "b", 0),
+    ):
+        with pytest.raises(ValueError, match="no path"):
+            path(name)
+
+
 def test_missing_released_folder(house, capsys):
     assert build.main(["--run", "released", "--released", "/nowhere"]) == 1
     message = "RELEASED must be the folder or tar of the released analysis sets; /nowhere does not exist.\n"

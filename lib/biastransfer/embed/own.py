@@ -77,7 +77,9 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         raise FileNotFoundError(f"there is no file {path}; give the .npz that numpy.savez wrote.")
     try:
         file = np.load(path, allow_pickle=False)
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+    except ValueError as error:  # NumPy takes anything else for a pickle and offers to trust it
+        raise _unreadable(path, "it is no such archive") from error
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise _unreadable(path, error) from error
     if not isinstance(file, np.lib.npyio.NpzFile):
         raise _unreadable(path, "it holds one array without a name")
@@ -110,7 +112,9 @@ def _array(file, path: Path, key: str) -> np.ndarray:
 
 
 def _texts(array: np.ndarray, path: Path, key: str) -> np.ndarray:
-    if array.ndim != 1 or array.dtype.kind != "U" or not len(array):
+    if array.ndim == 1 and not len(array):
+        raise ValueError(f"{path} must hold one picture at least; `{key}` is empty. Save one row a picture.")
+    if array.ndim != 1 or array.dtype.kind != "U":
         raise ValueError(
             f"{path}: `{key}` must be a list of text, one a picture; got shape {array.shape}, {array.dtype}."
         )

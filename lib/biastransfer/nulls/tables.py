@@ -38,9 +38,20 @@ def association_table(
         resampled jointly), shuffled_low, shuffled_high (95 % of d with labels shuffled) and detectable (the
         size found with a probability of 80 % at level .05). Trained networks come first; they alone are the
         family that p-values are adjusted for, the nulls have no adjusted p.
+
+    Raises
+    ------
+    ValueError
+        If the set has no two objects to compare.
     """
     parts = [{c: v for c, v in embedded.items() if (c.backbone in NULLS) == null} for null in (False, True)]
     tables = [association.tabulate(part, set_name, run, seed=seed, **options) for part in parts if part]
+    if not any(map(len, tables)):
+        classes = ", ".join(dict.fromkeys(name for one in embedded.values() for name in one))
+        raise ValueError(
+            "an association test needs two objects that also stand with people (car and car+man, sports and "
+            f"sports+woman, …); {set_name} has {classes or 'no class'}. Add the classes that lack."
+        )
     if len(tables) == 2:
         tables[1] = tables[1].assign(**dict.fromkeys(ADJUSTED, np.nan), n_tests=tables[0]["n_tests"].iloc[0])
     table = place(pd.concat(tables, ignore_index=True), ["A", "B"], "effect_size")
