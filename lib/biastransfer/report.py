@@ -18,6 +18,7 @@ from biastransfer import paths
 
 STARTED = time.perf_counter()  # notebooks import this module in their first cell
 NONE = "–"  # a value that does not exist
+CHANGES = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!data/results"]  # of code
 
 
 def glue(**values: float | int | str) -> None:
@@ -214,17 +215,16 @@ def _commit() -> str:
     head = _git("rev-parse", "--short", "HEAD")
     if head is None:
         return "no git"
-    return head + ("-dirty" if _git("status", "--porcelain", "--untracked-files=no") else "")
+    return head + ("-dirty" if _git(*CHANGES) else "")
 
 
 def _git(*arguments: str) -> str | None:
     try:
-        done = subprocess.run(
+        return subprocess.run(
             ["git", *arguments], cwd=paths.root(), capture_output=True, text=True, timeout=20, check=True
-        )
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
 
 
 def _format(name, formats: Mapping[str, str] | None) -> str:

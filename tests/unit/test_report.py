@@ -119,6 +119,8 @@ def test_run_line_names_what_made_the_numbers(root):
 def test_run_line_tells_of_uncommitted_changes_and_of_no_git(root):
     assert "commit no git" in report.run_line("smoke", "page", seed=0)
     commit(root)
+    (root / "data" / "results" / "smoke" / "numbers.csv").write_text("1")
+    assert "-dirty" not in report.run_line("smoke", "page", seed=0), "results are not what makes numbers"
     (root / "file").write_text("2")
     assert "-dirty ·" in report.run_line("smoke", "page", seed=0)
 

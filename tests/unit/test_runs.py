@@ -227,3 +227,17 @@ def test_pages_that_a_run_no_longer_has_are_forgotten(tmp_path, monkeypatch):
     build._forget_pages_outside([page])
     assert page.executed.exists()
     assert not old.exists()
+
+
+def test_an_executed_page_tells_the_file_that_was_given_and_not_where_it_lay(tmp_path, monkeypatch):
+    import nbformat
+
+    monkeypatch.setenv("BIASTRANSFER_ROOT", str(tmp_path))
+    given = str(tmp_path / "pictures.tar")
+    page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f"released = {given!r}")])
+    record = {"input_path": f"{tmp_path}/in.ipynb", "output_path": f"{tmp_path}/o.ipynb"}
+    page.metadata.papermill = record | {"parameters": {"released": given, "seed": 1}}
+    nbformat.write(page, tmp_path / "o.ipynb")
+    execute._forget_folders(tmp_path / "o.ipynb")
+    assert str(tmp_path) not in (tmp_path / "o.ipynb").read_text()
+    assert "released = 'pictures.tar'" in (tmp_path / "o.ipynb").read_text()

@@ -109,6 +109,11 @@ def _forget_folders(executed: Path) -> None:
     record, folder = page.metadata.papermill, paths.root()
     for key in ("input_path", "output_path"):
         record[key] = os.path.relpath(record[key], folder)
+    for name, value in record.get("parameters", {}).items():
+        if isinstance(value, str) and os.path.isabs(value):
+            record["parameters"][name] = Path(value).name
+            for cell in page.cells:  # the injected parameters: which file it was, not where it lay
+                cell["source"] = cell["source"].replace(value, Path(value).name)
     with paths.replacing(executed) as partial:
         nbformat.write(page, partial)
 

@@ -104,8 +104,8 @@ def bootstrap_interval(estimate, resampled, level=0.95, *, pictures=None):
     level : float
         Coverage aimed at.
     pictures : int, optional
-        Pictures in the smallest class that was resampled. With it the quantiles lie further out, as Student's t
-        and the factor n/(n − 1) ask: a resample of n pictures varies too little (Hesterberg 2015, "expanded
+        Pictures in the smallest class that was resampled. With it the quantiles lie further out, as Student's
+        t and the factor n/(n − 1) ask: a resample of n pictures varies too little (Hesterberg 2015, "expanded
         percentile interval").
 
     Returns
