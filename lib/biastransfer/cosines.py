@@ -27,7 +27,7 @@ def unit_lengths(z, name, pictures=None):
     Raises
     ------
     ValueError
-        If `z` is not two-dimensional, empty, or has rows of zero length or that are not finite.
+        If `z` is not two-dimensional, empty, not of real numbers, or has a row of zero length or not finite.
     """
     z = np.asarray(z)
     if z.ndim != 2 and z.size:
@@ -35,6 +35,10 @@ def unit_lengths(z, name, pictures=None):
     if z.ndim != 2 or len(z) == 0 or z.shape[1] == 0:
         raise ValueError(
             f"{name} must hold at least one picture; got shape {z.shape}. Check its folder or filter."
+        )
+    if z.dtype.kind in "cSU":
+        raise ValueError(
+            f"{name} must hold real numbers; got an array of {z.dtype}. Embed the pictures first."
         )
     z = z.astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -78,6 +82,6 @@ def _refuse(name, pictures, bad, what):
         named = [str(pictures[i]) if pictures is not None else f"row {i}" for i in rows[:5]]
         more = f" and {rows.size - 5} more" if rows.size > 5 else ""
         raise ValueError(
-            f"{name}: every picture needs a finite embedding that is not zero; {', '.join(named)}{more} has "
-            f"{what}. Drop it or embed it again."
+            f"{name}: every picture needs a finite embedding that is not zero; {', '.join(named)}{more} "
+            f"{'has' if rows.size == 1 else 'have'} {what}. Drop it or embed it again."
         )

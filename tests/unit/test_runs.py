@@ -241,3 +241,9 @@ def test_an_executed_page_tells_the_file_that_was_given_and_not_where_it_lay(tmp
     execute._forget_folders(tmp_path / "o.ipynb")
     assert str(tmp_path) not in (tmp_path / "o.ipynb").read_text()
     assert "released = 'pictures.tar'" in (tmp_path / "o.ipynb").read_text()
+
+
+def test_a_file_that_is_no_tar_is_refused_before_anything_runs(tmp_path):
+    (tmp_path / "sets.txt").write_text("not a tar")
+    with pytest.raises(RunError, match="RELEASED must be the folder or tar"):
+        plan("released", str(tmp_path / "sets.txt"))

@@ -136,3 +136,9 @@ def test_intervals_cover(n):
     """Jackknife-t covers the similarities of the population in about 95 % of simulated classes."""
     for hits in simulations.similarities_covered(n, 600, seed=n):
         assert 0.925 <= np.mean(hits) <= 0.99
+
+
+@pytest.mark.parametrize("z", [np.ones((3, 2)) + 1j, np.array([["a", "b"], ["c", "d"]])])
+def test_only_real_numbers_are_embeddings(z):
+    with pytest.raises(ValueError, match="z must hold real numbers; got an array of"):
+        intra_class(z)

@@ -4,6 +4,7 @@ A page is a notebook with parameters. The main slot of the book holds one run; t
 photographs) stand beside the demo's, from committed numbers unless the released pictures are given.
 """
 
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -115,6 +116,10 @@ def plan(run: str, pictures: str = "") -> list[Page]:
     if pictures and not Path(pictures).exists():
         raise RunError(
             f"RELEASED must be the folder or tar of the released analysis sets; {pictures} does not exist."
+        )
+    if pictures and Path(pictures).is_file() and not tarfile.is_tarfile(pictures):
+        raise RunError(
+            f"RELEASED must be the folder or tar of the released analysis sets; {pictures} is neither."
         )
     main = load_pages(MAIN_BESIDE_RELEASED if run == RELEASED else run)
     if run not in (RELEASED, MAIN_BESIDE_RELEASED):

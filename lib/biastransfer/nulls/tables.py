@@ -88,7 +88,8 @@ def association_numbers(frame: pd.DataFrame, level: float = 0.05) -> dict[str, f
     dict
         Of the trained networks: n_tests, n_significant_holm, n_outside (d larger in size than all untrained
         networks have on the same pair), max_d and max_pair (the largest effect and whose it is); n_untrained,
-        and random_max_abs_d, the largest size of d of an untrained network, NaN where there is none.
+        and random_max_abs_d and thumbnail_max_abs_d, the largest size of d of an untrained network and of
+        colour and layout alone, NaN where there is none.
 
     Raises
     ------
@@ -103,6 +104,7 @@ def association_numbers(frame: pd.DataFrame, level: float = 0.05) -> dict[str, f
         )
     top = trained.loc[trained["effect_size"].abs().idxmax()]
     k = int(frame["n_untrained"].max())
+    largest = frame["effect_size"].abs().groupby(frame["backbone"]).max()
     return {
         "n_tests": int(trained["p"].notna().sum()),
         "n_significant_holm": int((trained["p_holm"] < level).sum()),
@@ -110,7 +112,7 @@ def association_numbers(frame: pd.DataFrame, level: float = 0.05) -> dict[str, f
         "max_d": float(top["effect_size"]),
         "max_pair": f"{top['A']} against {top['B']}, {top['backbone']}, {top['stage']}",
         "n_untrained": k,
-        "random_max_abs_d": float(frame.loc[frame["backbone"] == UNTRAINED, "effect_size"].abs().max()),
+        **{f"{null}_max_abs_d": float(largest.get(null, float("nan"))) for null in NULLS},
     }
 
 

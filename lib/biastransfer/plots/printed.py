@@ -134,7 +134,7 @@ def items_for_power(frame: pd.DataFrame) -> Figure:
         last = part.iloc[-1]
         end, style = (last["difference"], last["items"]), {"va": "center", "fontsize": 9, "color": colour}
         ax.annotate(f"from r = {r:g}", end, (4, 0), textcoords="offset points", **style)
-    for items in (7, 9, 12):
+    for items in (7, 8, 9, 12):
         ax.axhline(items, color=FAINT, linewidth=1, zorder=0)
     ax.text(
         frame["difference"].min(), 12.5, "the paper's 7 to 12 items", fontsize=8.5, color=NULL, va="bottom"
