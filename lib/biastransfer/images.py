@@ -120,7 +120,7 @@ def without_folder(message: str, path: Path | str) -> str:
 
     Examples
     --------
-    >>> without_folder("/home/me/a.png: it has 0 bytes", "/home/me/a.png")
+    >>> without_folder("/pictures/a.png: it has 0 bytes", "/pictures/a.png")
     'a.png: it has 0 bytes'
     """
     return message.replace(_name(path), _name(Path(path).name))
