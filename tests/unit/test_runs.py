@@ -247,3 +247,21 @@ def test_a_file_that_is_no_tar_is_refused_before_anything_runs(tmp_path):
     (tmp_path / "sets.txt").write_text("not a tar")
     with pytest.raises(RunError, match="RELEASED must be the folder or tar"):
         plan("released", str(tmp_path / "sets.txt"))
+
+
+def test_a_kernel_that_never_answers_is_replaced_and_a_failing_cell_is_not():
+    answers = iter([RuntimeError("Kernel didn't respond in 60 seconds"), "done"])
+
+    def start(*_, **__):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert execute._with_a_kernel(start, "notebook") == "done"
+    answers = iter([RuntimeError("CUDA out of memory"), "done"])
+    with pytest.raises(RuntimeError, match="out of memory"):
+        execute._with_a_kernel(start, "notebook")
+    answers = iter([RuntimeError("Kernel didn't respond in 60 seconds")] * 3)
+    with pytest.raises(RuntimeError, match="didn't respond"):
+        execute._with_a_kernel(start, "notebook")

@@ -15,6 +15,10 @@ from biastransfer.graph.locks import locked
 # Snakemake sets these to the threads of its rule, 1
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS")
 
+NO_ANSWER = (
+    "Kernel didn't respond"  # jupyter_client's words; seen once in some hundred starts of two at a time
+)
+
 
 class PageError(RuntimeError):
     """A cell failed; the message names the page, the error and the notebook that was kept."""
@@ -57,7 +61,8 @@ def execute(
     page.parent.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     try:
-        papermill.execute_notebook(
+        _with_a_kernel(
+            papermill.execute_notebook,
             notebook,
             unfinished,
             dict(parameters),
@@ -74,6 +79,17 @@ def execute(
     _forget_folders(unfinished)
     os.replace(unfinished, page)
     return time.perf_counter() - start
+
+
+def _with_a_kernel(run, *arguments, **options):
+    """Call ``run``, again with another kernel where one never answered: no cell has been executed by then."""
+    for last in (False, False, True):
+        try:
+            return run(*arguments, **options)
+        except RuntimeError as error:
+            if last or NO_ANSWER not in str(error):
+                raise
+            print(f"  {error}; another kernel is started", flush=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
