@@ -9,11 +9,12 @@ import pandas as pd
 from .captions import caption_gender
 from .choosing import assign, check_choice, choose, missing_files
 from .coco_files import read_captions, read_instances
-from .manifest import OBJECTS, AnalysisSet, assemble, decisions, described
+from .manifest import OBJECTS, AnalysisSet, assemble, decisions, described, split_class
 from .picture_files import below
 
 SET_OBJECTS = (*OBJECTS["coco"], "stop sign")
 CROWDS = ("exclude", "count", "ignore")
+EMPTY = ("refuse", "leave out")
 
 
 def load(
@@ -31,6 +32,7 @@ def load(
     crowd: str = "exclude",
     random: str = "unused",
     n_random: int | None = None,
+    empty: str = "refuse",
     name: str = "coco",
     source: str = "COCO 2017",
 ) -> AnalysisSet:
@@ -57,6 +59,9 @@ def load(
     crowd : {"exclude", "count", "ignore"}
         Crowd boxes: leave such pictures out where the crowd is of people or one of the set's objects;
         count them as ordinary boxes; or ignore them.
+    empty : {"refuse", "leave out"}
+        What to do about a class without a picture, or with nothing to be compared with (an object with a
+        person, but none of the object alone): raise, or leave it out and say so in a note.
     name, source : str
         Of the set, for tables and manifest.
 
@@ -80,6 +85,8 @@ def load(
     """
     confounder_area = min_area if confounder_area is None else confounder_area
     _check(crowd, min_area=min_area, confounder_area=confounder_area)
+    if empty not in EMPTY:
+        raise ValueError(f"empty must be one of {', '.join(EMPTY)}; got {empty!r}.")
     wanted = check_choice("coco", classes, cap, random, n_random)
     pictures, boxes = read_instances(_annotation_files(root, instances, "instances"))
     said = read_captions(_annotation_files(root, captions, "captions"))
@@ -92,12 +99,16 @@ def load(
     repeated = decisions(facts.loc[again, "id"], "listed twice", "the first annotation file's entry is taken")
     _refuse_shared_files(facts[~again])
     present, gone = missing_files(assign(facts[~again]))
+    there = {"random", *present["class"]}
+    usable = [one for one in wanted if empty == "refuse" or there >= {one, split_class(one)[0] or one}]
     chosen, made = choose(
-        present, "coco", classes=classes, cap=cap, seed=seed, random=random, n_random=n_random
+        present, "coco", classes=usable, cap=cap, seed=seed, random=random, n_random=n_random
     )
     options = {"min_area": min_area, "confounder_area": confounder_area, "min_captions": min_captions}
     notes = [f"Curated with {described(options | {'crowd': crowd, 'random': random, 'cap': cap})}."]
-    return assemble(name, wanted, chosen.assign(source=source), [repeated, gone, *made], notes)
+    if left := [one for one in wanted if one not in usable]:
+        notes.append(f"Left out for lack of pictures: {', '.join(left)}.")
+    return assemble(name, usable, chosen.assign(source=source), [repeated, gone, *made], notes)
 
 
 def describe(
