@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from .. import paths
-from ..images import ImageReadError, read_rgb
-from .likeness import near_pairs, sketch
+from .copies import alike, same_bytes, same_id, sketches
+from .likeness import near_pairs
 from .manifest import AnalysisSet
 
 COLUMNS = ["check", "severity", "class", "n", "share", "ids", "what"]
@@ -55,13 +54,13 @@ def lint(
     rows = [*_file_rows(analysis_set), *_hash_rows(items), *_size_rows(items), *_licence_rows(items)]
     rows += _flag_rows(analysis_set.report)
     trained = _training(training)
-    copies = items[items["sha256"].isin({paths.sha256(file) for file in trained})]
-    rows += _by_class(copies, "in the training split", "error", "the same file is in the training pictures")
+    copied, known = _training_rows(items, trained)
+    rows += copied
     if near:
-        sketches, damaged = _sketches(items.drop_duplicates("file"))
+        drawn, damaged = _sketches(items.drop_duplicates("file"))
         rows += _by_class(damaged, "unreadable", "error", "the file does not decode")
-        rows += _near_rows(items, sketches)
-        rows += _near_training(items, sketches, trained, set(copies["id"]))
+        rows += _near_rows(items, drawn)
+        rows += _near_training(items[~items["id"].isin(known)], trained)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -144,24 +143,32 @@ def _flag_rows(report: pd.DataFrame) -> list[tuple]:
     ]
 
 
+def _training_rows(items: pd.DataFrame, trained: Sequence[str]) -> tuple[list[tuple], set[str]]:
+    """Return the pictures that a model is trained on, by bytes and by id, and their ids."""
+    by_bytes = {row for row, _ in same_bytes(items, trained)}
+    by_id = {row for row, _ in same_id(items, trained)} - by_bytes
+    check = "in the training split"
+    return [
+        *_by_class(items.iloc[sorted(by_bytes)], check, "error", "the same file is in the training pictures"),
+        *_by_class(items.iloc[sorted(by_id)], check, "error", "a training picture has the same id"),
+    ], set(items["id"].iloc[sorted(by_bytes | by_id)])
+
+
 def _sketches(items: pd.DataFrame) -> tuple[dict[str, tuple], pd.DataFrame]:
     """Return {file: sketch} and the items whose files do not decode."""
-    found, broken = {}, []
-    for file in items["file"]:
-        try:
-            found[file] = sketch(read_rgb(file))
-        except ImageReadError:
-            broken.append(file)
-    return found, items[items["file"].isin(broken)]
+    drawn = dict(zip(items["file"], sketches(items["file"].tolist())))
+    return {file: one for file, one in drawn.items() if one is not None}, items[
+        [drawn[file] is None for file in items["file"]]
+    ]
 
 
-def _near_rows(items: pd.DataFrame, sketches: dict[str, tuple]) -> list[tuple]:
+def _near_rows(items: pd.DataFrame, drawn: dict[str, tuple]) -> list[tuple]:
     """Return pairs of different files that look alike."""
-    usable = items[items["file"].isin(list(sketches))].reset_index(drop=True)
-    drawn = [sketches[file] for file in usable["file"]]
+    usable = items[items["file"].isin(list(drawn))].reset_index(drop=True)
+    looks = [drawn[file] for file in usable["file"]]
     names, ids, hashes = (usable[column].tolist() for column in ("class", "id", "sha256"))
     rows = []
-    for one, other in near_pairs(drawn):
+    for one, other in near_pairs(looks):
         if hashes[one] == hashes[other]:  # the same bytes: said already
             continue
         across = names[one] != names[other]
@@ -173,23 +180,16 @@ def _near_rows(items: pd.DataFrame, sketches: dict[str, tuple]) -> list[tuple]:
     return rows
 
 
-def _near_training(
-    items: pd.DataFrame, sketches: dict[str, tuple], trained: Sequence[Path], known: set[str]
-) -> list[tuple]:
-    """Return pictures of the set that look like a training picture of other bytes."""
-    if not trained:
+def _near_training(items: pd.DataFrame, trained: Sequence[str]) -> list[tuple]:
+    """Return pictures of the set that look like a training picture of other bytes and another id."""
+    if not trained or items.empty:
         return []
-    others = list(_sketches(pd.DataFrame({"file": [str(file) for file in trained]}))[0].values())
-    usable = items[items["file"].isin(list(sketches)) & ~items["id"].isin(known)].reset_index(drop=True)
-    drawn = [sketches[file] for file in usable["file"]]
-    close = sorted({one for one, _ in near_pairs(drawn, others)})
+    close = sorted({row for row, _ in alike(items, trained)[0]})
     what = "a training picture looks alike"
-    return _by_class(usable.iloc[close], "near-duplicate in the training split", "warning", what)
+    return _by_class(items.iloc[close], "near-duplicate in the training split", "warning", what)
 
 
-def _training(training: AnalysisSet | Iterable[Path | str] | None) -> list[Path]:
+def _training(training: AnalysisSet | Iterable[Path | str] | None) -> list[str]:
     if training is None:
         return []
-    return [
-        Path(file) for file in (training.items["file"] if isinstance(training, AnalysisSet) else training)
-    ]
+    return [str(one) for one in (training.items["file"] if isinstance(training, AnalysisSet) else training)]

@@ -1,9 +1,12 @@
 """The generated scenes as a target, and the smoke run's checkpoints, made where they are missing."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from biastransfer import paths
+from biastransfer.analysis_sets import AnalysisSet
 from biastransfer.analysis_sets.generated import drawing_code
+from biastransfer.finetune import exclusion
 from biastransfer.finetune.data import load_target
 from biastransfer.finetune.loop import finetune
 from biastransfer.finetune.recipes import RECIPES
@@ -25,7 +28,13 @@ def target_folder(run: str, target: str) -> Path:
     return paths.raw("targets", "-".join([target, *([run] if run == SMOKE else []), drawing_code()]))
 
 
-def prepare_target(run: str, target: str = SCENES) -> Target:
+def prepare_target(
+    run: str,
+    target: str = SCENES,
+    *,
+    exclude: Iterable[AnalysisSet] = (),
+    near: bool = True,
+) -> Target:
     """Load a target by name, drawing the scenes first where they are missing.
 
     Parameters
@@ -34,6 +43,11 @@ def prepare_target(run: str, target: str = SCENES) -> Target:
         ``smoke`` has fewer scenes: as many as its recipe uses.
     target : str
         ``scenes``, or the name of a folder in `target_folder` that `load_target` reads.
+    exclude : iterable of AnalysisSet
+        Their pictures are taken out of the training and validation splits (`exclusion.exclude`); what was
+        found is written to the run's ``exclusion-<target>.csv``.
+    near : bool
+        Also list near-duplicates, for which every picture is decoded.
 
     Returns
     -------
@@ -51,7 +65,14 @@ def prepare_target(run: str, target: str = SCENES) -> Target:
         recipe = RECIPES[SMOKE]
         few = {"n_train": recipe.max_train, "n_val": recipe.max_val, "n_test": recipe.max_test}
         write_target(folder, **(few if run == SMOKE else {}))  # written whole; does nothing where it is there
-    return load_target(folder)
+    loaded, sets = load_target(folder), list(exclude)
+    if not sets:
+        return loaded
+    loaded, found = exclusion.exclude(loaded, sets, near=near)
+    found.insert(0, "target", target)
+    found.insert(0, "run", run)
+    paths.write_csv(found, paths.results(run, f"exclusion-{target}.csv"))
+    return loaded
 
 
 def ensure(run: str, names, target: str = SCENES, seeds=(0,)) -> list[Path]:
