@@ -43,7 +43,9 @@ class Scene:
     background: str
 
 
-def draw_scene(content: Sequence[str], seed: int | Sequence[int], size: int = 256) -> Scene:
+def draw_scene(
+    content: Sequence[str], seed: int | Sequence[int], size: int = 256, *, leave_out: Sequence[int] = ()
+) -> Scene:
     """Draw a scene that holds what ``content`` names.
 
     Parameters
@@ -55,6 +57,9 @@ def draw_scene(content: Sequence[str], seed: int | Sequence[int], size: int = 25
         Same content, seed and size give the same bytes, in any process and order.
     size : int
         Side of the picture in pixels, at least 32.
+    leave_out : sequence of int
+        Actors of the scene, numbered from back to front as in `Scene.actors`, that are not drawn, nor their
+        shadows. All else keeps its place and light: it is what a perfect removal would show.
 
     Returns
     -------
@@ -63,7 +68,7 @@ def draw_scene(content: Sequence[str], seed: int | Sequence[int], size: int = 25
     Raises
     ------
     ValueError
-        A name without a glyph, nothing to draw, or a size below 32.
+        A name without a glyph, nothing to draw, a size below 32, or an actor to leave out that is not there.
 
     Notes
     -----
@@ -82,7 +87,9 @@ def draw_scene(content: Sequence[str], seed: int | Sequence[int], size: int = 25
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     backdrop = draw_backdrop(list(BACKDROPS)[rng.integers(len(BACKDROPS))], rng)
     actors = place([_cast(name, rng) for name in content], backdrop.horizon, rng)
-    return _compose(backdrop, actors, rng, size)
+    if unknown := sorted(set(leave_out) - set(range(len(actors)))):
+        raise ValueError(f"leave_out must name actors 0 to {len(actors) - 1} of the scene; got {unknown}.")
+    return _compose(backdrop, [actor for k, actor in enumerate(actors) if k not in leave_out], rng, size)
 
 
 def _cast(name: str, rng: np.random.Generator) -> Actor:
@@ -128,7 +135,7 @@ def _compose(backdrop: Backdrop, actors: list[Actor], rng: np.random.Generator, 
         hidden |= solid[k]
     occluded = masks.sum((1, 2)) < 0.98 * solid.sum((1, 2))
     edges = solid[:, 0].any(1) | solid[:, -1].any(1) | solid[:, :, 0].any(1) | solid[:, :, -1].any(1)
-    boxes = np.array([tight_box(mask) for mask in masks])
+    boxes = np.array([tight_box(mask) for mask in masks], int).reshape(-1, 4)
     image = _photograph(np.asarray(canvas), light, rng)
     return Scene(image, tuple(actors), masks, boxes, occluded, edges, backdrop.name)
 
