@@ -5,7 +5,8 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 RUN ?= demo
-RELEASED ?=
+# folders that a run may take (biastransfer.graph.entries says what each is)
+DATA := RELEASED COCO_MINI COCO OPENIMAGES
 CORES ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -16,7 +17,8 @@ export JUPYTER_PLATFORM_DIRS := 1
 
 help:
 	@echo 'make book [RUN=demo]     set up, execute what is stale, render the book: _build/html/index.html'
-	@echo 'make book RUN=released RELEASED=<folder or tar>   the same, with real photographs from the released sets'
+	@echo 'make book RUN=released RELEASED=<folder or tar> COCO_MINI=<folder>   the same, computed from real photographs'
+	@echo 'make book RUN=paper COCO=<folder> OPENIMAGES=<folder> RELEASED=<folder or tar>   the whole programme'
 	@echo 'make test                unit tests, every notebook executed twice and compared, the book'
 	@echo 'make check               style, types, layers and budgets'
 	@echo 'make bench               benchmarks as ratios to a bare limit'
@@ -28,7 +30,8 @@ setup:
 	@TORCH="$(TORCH)" TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" bash profiles/local/setup.sh
 
 book: setup
-	@$(PY) -m biastransfer.graph.build --run '$(RUN)' --released '$(RELEASED)' --cores $(CORES)
+	@$(PY) -m biastransfer.graph.build --run '$(RUN)' --cores $(CORES) \
+	$(foreach name,$(DATA),$(if $($(name)),--data '$(name)=$($(name))'))
 
 # The smoke run is executed, then executed again and compared output by output (nbval), with an empty cache of
 # embeddings; the pages that train come first, since the others read their checkpoints.

@@ -5,9 +5,10 @@ import sys
 
 from biastransfer import paths
 from biastransfer.graph.dependencies import library_files
+from biastransfer.graph.entries import DATA
 from biastransfer.graph.runs import plan
 
-PAGES = plan(str(config.get("run", "demo")), str(config.get("released") or ""))
+PAGES = plan(str(config.get("run", "demo")), {name: str(config[name]) for name in DATA if config.get(name)})
 EXECUTED = {page.name: str(page.executed) for page in PAGES if page.run != "released"}
 RELEASED = {page.name: str(page.executed) for page in PAGES if page.run == "released"}
 

@@ -29,7 +29,7 @@ def house(tmp_path, monkeypatch):
         tmp_path,
         "released",
         "pages:\n  - {page: 01-a, notebook: 01-a, parameters: {committed: true},"
-        " reads: [data/results/released/a.csv], with_pictures: {committed: false, root: $RELEASED}}",
+        " reads: [data/results/released/a.csv], given: {RELEASED: {committed: false, root: $RELEASED}}}",
     )
     return tmp_path
 
@@ -118,11 +118,11 @@ def test_the_name_of_a_run_is_no_path(name):
 
 
 def test_missing_released_folder(house, capsys):
-    assert build.main(["--run", "released", "--released", "/nowhere"]) == 1
+    assert build.main(["--run", "released", "--data", "RELEASED=/nowhere"]) == 1
     message = "RELEASED must be the folder or tar of the released analysis sets; /nowhere does not exist.\n"
     assert capsys.readouterr().err == message
     with pytest.raises(RunError, match="RELEASED goes with RUN=released; got RUN=demo"):
-        plan("demo", str(house))
+        plan("demo", {"RELEASED": str(house)})
 
 
 def test_released_pages_show_committed_numbers_where_there_are_some(house):
@@ -137,7 +137,7 @@ def test_released_pages_show_committed_numbers_where_there_are_some(house):
 
 
 def test_released_pages_compute_from_given_pictures(house):
-    beside = plan("released", str(house))[1]
+    beside = plan("released", {"RELEASED": str(house)})[1]
     assert beside.parameters == {"committed": False, "root": str(house)}
     assert beside.reads == (house,)
 
@@ -206,7 +206,7 @@ def test_the_runs_of_this_compendium_are_right():
 
 def test_pages_of_committed_numbers_wait_for_those_computed_now(tmp_path):
     """The ledger of the main slot reads released CSVs: with pictures it comes after what writes them."""
-    ledger = {page.name: page for page in plan("released", str(tmp_path))}["09-ledger"]
+    ledger = {page.name: page for page in plan("released", {"RELEASED": str(tmp_path)})}["09-ledger"]
     assert paths.executed("released", "05-association") in ledger.reads
     ledger = {page.name: page for page in plan("demo")}["09-ledger"]
     assert paths.executed("released", "05-association") not in ledger.reads
@@ -246,7 +246,7 @@ def test_an_executed_page_tells_the_file_that_was_given_and_not_where_it_lay(tmp
 def test_a_file_that_is_no_tar_is_refused_before_anything_runs(tmp_path):
     (tmp_path / "sets.txt").write_text("not a tar")
     with pytest.raises(RunError, match="RELEASED must be the folder or tar"):
-        plan("released", str(tmp_path / "sets.txt"))
+        plan("released", {"RELEASED": str(tmp_path / "sets.txt")})
 
 
 def test_a_kernel_that_never_answers_is_replaced_and_a_failing_cell_is_not():

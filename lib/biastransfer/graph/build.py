@@ -4,23 +4,24 @@ import argparse
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from biastransfer import paths
+from biastransfer.graph.entries import DATA, RunError
 from biastransfer.graph.locks import locked
-from biastransfer.graph.runs import RELEASED, Page, RunError, plan
+from biastransfer.graph.runs import RELEASED, Page, plan
 
 
-def execute_pages(run: str, pictures: str = "", cores: int = 2) -> list[Page]:
+def execute_pages(run: str, data: Mapping[str, str] | None = None, cores: int = 2) -> list[Page]:
     """Execute what is stale of a run through Snakemake and return all its pages.
 
     Parameters
     ----------
     run : str
         The name of a file in ``runs/`` without ``.yaml``.
-    pictures : str
-        The released analysis sets, a folder or tar; empty: committed numbers.
+    data : mapping of str to str, optional
+        Name of `entries.DATA` → folder or tar; where none is given, committed numbers are shown.
     cores : int
         How many pages may be executed at once; those that use torch are executed one at a time.
 
@@ -33,7 +34,8 @@ def execute_pages(run: str, pictures: str = "", cores: int = 2) -> list[Page]:
     RunError
         When the run cannot start, or a page failed.
     """
-    pages = plan(run, pictures)
+    data = data or {}
+    pages = plan(run, data)
     _forget_pages_outside(pages)
     for folder in {paths.results(page.run) for page in pages} | {paths.derived(), paths.raw()}:
         _must_be_writable(folder)
@@ -46,7 +48,7 @@ def execute_pages(run: str, pictures: str = "", cores: int = 2) -> list[Page]:
         "--cores",
         str(cores),
     ]
-    command += ["--config", f"run={run}", *([f"released={pictures}"] if pictures else [])]
+    command += ["--config", f"run={run}", *(f"{name}={Path(path).resolve()}" for name, path in data.items())]
     record = paths.derived("executed", f"snakemake-{run}.log")
     record.parent.mkdir(parents=True, exist_ok=True)
     with open(record, "w") as log:
@@ -136,17 +138,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m biastransfer.graph.build", description=__doc__)
     parser.add_argument("--run", default="demo")
-    parser.add_argument("--released", default="", help="folder or tar of the released analysis sets")
+    parser.add_argument(
+        "--data", action="append", default=[], type=_named, metavar="NAME=PATH", help=", ".join(DATA)
+    )
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--pages-only", action="store_true", help="execute the notebooks, render nothing")
     given = parser.parse_args(arguments)
+    data = {name: path for name, path in given.data if path}
     try:
-        plan(given.run, given.released)
+        plan(given.run, data)
         _must_be_writable(paths.derived())
         with locked(paths.run_lock(), on_wait=_say_waiting):
             with locked(paths.pages_lock(), on_wait=_say_waiting):
                 pass  # pages that a killed run left behind have ended
-            pages = execute_pages(given.run, given.released, given.cores)
+            pages = execute_pages(given.run, data, given.cores)
             print(f"{len(pages)} pages of {given.run} are up to date.", flush=True)
             if given.pages_only:
                 return 0
@@ -160,6 +165,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("Stopped; the same command goes on from here.", file=sys.stderr)
         return 130
     return 0
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, given, path = text.partition("=")
+    if not given or name not in DATA:
+        raise argparse.ArgumentTypeError(f"must be NAME=PATH, NAME one of {', '.join(DATA)}; got {text!r}")
+    return name, path
 
 
 def _must_be_writable(folder: Path) -> None:

@@ -1,29 +1,22 @@
 """What a run consists of: the pages of ``runs/<run>.yaml``, checked before anything is executed.
 
 A page is a notebook with parameters. The main slot of the book holds one run; the pages of ``released`` (real
-photographs) stand beside the demo's, from committed numbers unless the released pictures are given.
+photographs) stand beside the demo's, from committed numbers unless the pictures are given.
 """
 
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
 
 from biastransfer import paths
-from biastransfer.graph.dependencies import code_of
-from biastransfer.parameters import ParameterError, declared, validate
+from biastransfer.graph.entries import DATA, RunError, check_parameters, expanded, matched, named, with_data
 
 RELEASED = "released"
 MAIN_BESIDE_RELEASED = "demo"
-GIVEN = "$RELEASED"  # in with_pictures: the folder or tar that the person gave
 THREADS = 2  # of a kernel, unless the run says otherwise: the last bits of trained weights depend on it
-KEYS = {"page", "notebook", "parameters", "with_pictures", "after", "torch", "reads", "writes"}
-
-
-class RunError(ValueError):
-    """A run that cannot start; the message is one sentence for the person who typed the command."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +32,7 @@ class Page:
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
     threads: int = THREADS
+    takes: frozenset[str] = frozenset()  # names of `entries.DATA` that a person may give it
 
     @property
     def executed(self) -> Path:
@@ -51,20 +45,22 @@ def list_runs() -> list[str]:
     return sorted(file.stem for file in paths.run_file("x").parent.glob("*.yaml"))
 
 
-def load_pages(run: str, pictures: str = "") -> list[Page]:
+def load_pages(run: str, data: Mapping[str, str] | None = None) -> list[Page]:
     """Return the pages of one run, with every notebook, parameter and predecessor checked.
 
     Parameters
     ----------
     run : str
         The name of a file in ``runs/`` without ``.yaml``.
-    pictures : str
-        A folder or tar of pictures for the pages that have ``with_pictures``; empty: from committed numbers.
+    data : mapping of str to str, optional
+        Name of `entries.DATA` → folder or tar. Pages that show committed numbers compute them where the
+        data for them are given; other pages keep the name, ``$COCO``, until it is.
 
     Returns
     -------
     list of Page
-        In the order of the file.
+        Those of the runs that the file includes, then its own, in its order. A page of its own stands in the
+        place of an included one of that name.
 
     Raises
     ------
@@ -73,34 +69,35 @@ def load_pages(run: str, pictures: str = "") -> list[Page]:
     """
     if run not in list_runs():
         raise RunError(f"RUN must be one of {', '.join(list_runs())}; got {run!r}.")
+    data = {name: str(Path(path).resolve()) for name, path in (data or {}).items()}
     try:
         contents = yaml.safe_load(paths.run_file(run).read_text(encoding="utf-8"))
+        entries = expanded(contents["pages"], run)
+        included = [page for other in contents.get("include", []) for page in load_pages(other, data)]
+        own = {entry["page"] for entry in entries}
+        included = [page for page in included if page.name not in own]
+        names = [*(page.name for page in included), *(entry["page"] for entry in entries)]
         threads = int(contents.get("threads", THREADS))
-        pages = [replace(_page(run, entry, pictures), threads=threads) for entry in contents["pages"]]
+        pages = included + [_page(run, entry, data, names, threads) for entry in entries]
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise RunError(
             f"runs/{run}.yaml must list pages, each with page and notebook; got {error!r}."
         ) from error
-    names = [page.name for page in pages]
-    for page in pages:
-        if unknown := set(page.after) - set(names):
-            raise RunError(
-                f"{page.name} in runs/{run}.yaml comes after {sorted(unknown)}, which no page is called."
-            )
-        if names.count(page.name) > 1:
-            raise RunError(f"runs/{run}.yaml must name each page once; {page.name!r} stands there twice.")
+    for name in names:
+        if names.count(name) > 1:
+            raise RunError(f"runs/{run}.yaml must name each page once; {name!r} stands there twice.")
     return pages
 
 
-def plan(run: str, pictures: str = "") -> list[Page]:
+def plan(run: str, data: Mapping[str, str] | None = None) -> list[Page]:
     """Return all pages of the book of a run: those of the main slot, then those on real photographs.
 
     Parameters
     ----------
     run : str
         ``smoke`` | ``demo`` | ``released`` | …; beside ``released`` the main slot holds the demo.
-    pictures : str
-        The released analysis sets, a folder or tar; empty: committed numbers.
+    data : mapping of str to str, optional
+        Name of `entries.DATA` → folder or tar that the person gave; empty paths count as not given.
 
     Returns
     -------
@@ -109,30 +106,22 @@ def plan(run: str, pictures: str = "") -> list[Page]:
     Raises
     ------
     RunError
-        As `load_pages`, or when `pictures` does not exist or comes with a run that does not take it.
+        As `load_pages`, when data do not exist, come with a run that does not take them, or lack.
     """
-    if pictures and run != RELEASED:
-        raise RunError(f"RELEASED goes with RUN=released; got RUN={run}.")
-    if pictures and not Path(pictures).exists():
-        raise RunError(
-            f"RELEASED must be the folder or tar of the released analysis sets; {pictures} does not exist."
-        )
-    if pictures and Path(pictures).is_file() and not tarfile.is_tarfile(pictures):
-        raise RunError(
-            f"RELEASED must be the folder or tar of the released analysis sets; {pictures} is neither."
-        )
-    main = load_pages(MAIN_BESIDE_RELEASED if run == RELEASED else run)
-    if run not in (RELEASED, MAIN_BESIDE_RELEASED):
-        return main
-    beside = load_pages(RELEASED, pictures)
+    data = {name: path for name, path in (data or {}).items() if path}
+    main = load_pages(MAIN_BESIDE_RELEASED if run == RELEASED else run, data)
+    beside = load_pages(RELEASED, data) if run in (RELEASED, MAIN_BESIDE_RELEASED) else []
+    _check_data(run, data, beside if run == RELEASED else main)
     missing = [file for page in beside for file in page.reads if not file.exists()]
     if missing and run == RELEASED:
         raise RunError(
             f"{missing[0].relative_to(paths.root())} must hold the committed numbers, but is not there; "
-            "compute it with make book RUN=released RELEASED=<folder or tar>."
+            "compute it with make book RUN=released RELEASED=<folder or tar> COCO_MINI=<folder>."
         )
-    if pictures:  # what shows the committed numbers waits for those that are computed now
+    if data and beside:  # what shows the committed numbers waits for those that are computed now
         computed = {file: page.executed for page in load_pages(RELEASED) for file in page.reads}
+        shown = {file for page in beside for file in page.reads}
+        computed = {file: page for file, page in computed.items() if file not in shown}
         main = [
             replace(page, reads=(*page.reads, *{computed[file] for file in page.reads if file in computed}))
             for page in main
@@ -140,34 +129,43 @@ def plan(run: str, pictures: str = "") -> list[Page]:
     return main + [page for page in beside if not set(page.reads) & set(missing)]
 
 
-def _page(run: str, entry: Mapping, pictures: str) -> Page:
-    if unknown := set(entry) - KEYS:
-        raise RunError(
-            f"a page of runs/{run}.yaml takes the keys {', '.join(sorted(KEYS))}; got {sorted(unknown)}."
-        )
-    parameters = {**entry.get("parameters", {})}
-    if pictures:
-        given = entry.get("with_pictures", {})
-        parameters |= {
-            name: str(Path(pictures).resolve()) if value == GIVEN else value for name, value in given.items()
-        }
+def _check_data(run: str, data: Mapping[str, str], pages: list[Page]) -> None:
+    """Refuse data that do not exist, that the run does not take, or that it lacks."""
+    takes = set().union(*(page.takes for page in pages))
+    for name, path in data.items():
+        if name not in takes:
+            others = [other for other in list_runs() if any(name in page.takes for page in load_pages(other))]
+            raise RunError(f"{name} goes with RUN={' or '.join(others) or 'none'}; got RUN={run}.")
+        if not Path(path).exists():
+            raise RunError(f"{name} must be {DATA[name]}; {path} does not exist.")
+        if Path(path).is_file() and not ("tar" in DATA[name] and tarfile.is_tarfile(path)):
+            kind = "neither" if "tar" in DATA[name] else "a file"
+            raise RunError(f"{name} must be {DATA[name]}; {path} is {kind}.")
+    if lacking := sorted(set().union(*(named(page.parameters) for page in pages))):
+        wanted = " and ".join(f"{name}=<path>, {DATA[name]}" for name in lacking)
+        raise RunError(f"RUN={run} needs {wanted}; it was not given.")
+
+
+def _page(run: str, entry: Mapping, data: Mapping[str, str], names: Sequence[str], threads: int) -> Page:
     notebook = paths.notebook(entry["notebook"])
     if not notebook.is_file():
         raise RunError(
             f"{entry['page']} in runs/{run}.yaml needs {notebook.name}, which is not in notebooks/."
         )
-    _check_parameters(notebook, parameters, f"{notebook.stem} (for {entry['page']} of runs/{run}.yaml)")
+    parameters, used = with_data(entry, data, run)
+    check_parameters(notebook, parameters, f"{notebook.stem} (for {entry['page']} of runs/{run}.yaml)")
     files = {key: tuple(paths.root() / name for name in entry.get(key, ())) for key in ("reads", "writes")}
-    if pictures:  # then these are what it writes, not what it shows
-        files["reads"] = (Path(pictures).resolve(),)
-    listed = entry.get("after", [])  # names, or lists of names that YAML anchors stand for
-    after = tuple(name for item in listed for name in ([item] if isinstance(item, str) else item))
-    return Page(run, entry["page"], entry["notebook"], parameters, after, entry.get("torch", False), **files)
-
-
-def _check_parameters(notebook: Path, parameters: Mapping[str, object], where: str) -> None:
-    known = next(filter(None, map(declared, code_of(notebook))), ())
-    try:
-        validate(known, parameters, where=where)
-    except ParameterError as error:
-        raise RunError(str(error)) from error
+    if used and files["reads"]:  # then these are what it writes, not what it shows
+        files["reads"] = ()
+    files["reads"] += tuple(Path(data[name]) for name in used)
+    return Page(
+        run,
+        entry["page"],
+        entry["notebook"],
+        parameters,
+        matched(entry.get("after", []), names, f"{entry['page']} in runs/{run}.yaml"),
+        entry.get("torch", False),
+        **files,
+        threads=threads,
+        takes=frozenset(named(entry.get("parameters", {})) | set(entry.get("given", {}))),
+    )

@@ -1,0 +1,166 @@
+"""The entries of ``runs/<run>.yaml``: one a page, or one for every combination of some values."""
+
+import fnmatch
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from biastransfer.graph.dependencies import code_of
+from biastransfer.parameters import ParameterError, declared, validate
+
+# What a person may give on the command line, such as COCO=<folder>; in a run file it stands as $COCO.
+DATA = {
+    "RELEASED": "the folder or tar of the released analysis sets",
+    "COCO_MINI": "a folder of some COCO pictures with annotations/instances.json and captions.json",
+    "COCO": "the folder of COCO 2017: annotations, train2017 and val2017",
+    "OPENIMAGES": "the folder of Open Images: its CSV files and pictures",
+}
+KEYS = {"page", "notebook", "parameters", "given", "after", "torch", "reads", "writes", "each"}
+
+
+class RunError(ValueError):
+    """A run that cannot start; the message is one sentence for the person who typed the command."""
+
+
+def expanded(entries: Iterable[Mapping], run: str) -> list[dict]:
+    """Return an entry for every page: ``each`` gives one for every combination of its values.
+
+    Parameters
+    ----------
+    entries : iterable of mapping
+        As they stand in the file. ``each`` maps names to lists; ``{name}`` in any text of the entry becomes
+        the value, and the values are parameters of the page as well.
+    run : str
+        For the message.
+
+    Returns
+    -------
+    list of dict
+        Without ``each``.
+
+    Raises
+    ------
+    RunError
+        An unknown key, or a name in braces that ``each`` does not have.
+
+    Examples
+    --------
+    >>> entry = {"page": "{net}-{seed}", "each": {"net": ["a"], "seed": [0, 1]}}
+    >>> [page["page"] for page in expanded([entry], "mine")]
+    ['a-0', 'a-1']
+    """
+    pages = []
+    for entry in entries:
+        if unknown := set(entry) - KEYS:
+            raise RunError(
+                f"a page of runs/{run}.yaml takes the keys {', '.join(sorted(KEYS))}; got {sorted(unknown)}."
+            )
+        each = dict(entry.get("each", {}))
+        rest = {key: value for key, value in entry.items() if key != "each"}
+        for values in itertools.product(*each.values()):
+            one = dict(zip(each, values))
+            page = _filled(rest, one, f"{entry['page']} in runs/{run}.yaml") if each else dict(rest)
+            if each:
+                page["parameters"] = one | page.get("parameters", {})
+            pages.append(page)
+    return pages
+
+
+def _filled(value, values: Mapping[str, object], where: str):
+    """Put the values of ``each`` in the place of their names, in every text of an entry."""
+    if isinstance(value, Mapping):
+        return {key: _filled(inner, values, where) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, values, where) for inner in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        return value.format(**values)
+    except (KeyError, IndexError, ValueError) as error:
+        raise RunError(
+            f"{where}: only {', '.join(values)} may stand in braces, as `each` has them; got {value!r}."
+        ) from error
+
+
+def with_data(entry: Mapping, data: Mapping[str, str], run: str) -> tuple[dict, list[str]]:
+    """Return the parameters of an entry with the data that were given, and the names of those it uses.
+
+    Parameters
+    ----------
+    entry : mapping
+        With ``parameters``, and ``given``: what changes in them with each of `DATA`. A change is made when
+        everything that it names with a dollar sign is there.
+    data : mapping of str to str
+        Name of `DATA` → absolute path.
+    run : str
+        For the message.
+
+    Raises
+    ------
+    RunError
+        ``given`` names something that is not in `DATA`.
+    """
+    parameters = {**entry.get("parameters", {})}
+    for name, changes in entry.get("given", {}).items():
+        if name not in DATA:
+            raise RunError(
+                f"`given` of {entry['page']} in runs/{run}.yaml may name {', '.join(DATA)}; got {name!r}."
+            )
+        if {name, *named(changes)} <= set(data):
+            parameters |= changes
+    used = sorted(named(parameters) & set(data))
+    return {key: _resolved(value, data) for key, value in parameters.items()}, used
+
+
+def named(value) -> set[str]:
+    """Return the names of `DATA` that stand in a value, with a dollar sign.
+
+    Examples
+    --------
+    >>> sorted(named({"roots": ["$COCO", "$RELEASED"], "seed": 1}))
+    ['COCO', 'RELEASED']
+    """
+    if isinstance(value, Mapping):
+        return set().union(*map(named, value.values()))
+    if isinstance(value, list | tuple):
+        return set().union(*map(named, value))
+    return {value[1:]} if isinstance(value, str) and value[:1] == "$" and value[1:] in DATA else set()
+
+
+def _resolved(value, data: Mapping[str, str]):
+    if isinstance(value, list):
+        return [_resolved(inner, data) for inner in value]
+    return data.get(value[1:], value) if named(value) and isinstance(value, str) else value
+
+
+def matched(after: Sequence, names: Sequence[str], where: str) -> tuple[str, ...]:
+    """Return the pages that come before another, patterns with ``*`` written out.
+
+    Parameters
+    ----------
+    after : sequence
+        Names and patterns, or lists of them that YAML anchors stand for.
+    names : sequence of str
+        Of all pages of the run.
+    where : str
+        The page, for the message.
+
+    Raises
+    ------
+    RunError
+        A name or pattern that no page has.
+    """
+    listed = [name for item in after for name in ([item] if isinstance(item, str) else item)]
+    found = {pattern: fnmatch.filter(names, pattern) for pattern in listed}
+    if unknown := [pattern for pattern, pages in found.items() if not pages]:
+        raise RunError(f"{where} comes after {sorted(unknown)}, which no page is called.")
+    return tuple(dict.fromkeys(name for pages in found.values() for name in pages))
+
+
+def check_parameters(notebook: Path, parameters: Mapping[str, object], where: str) -> None:
+    """Raise `RunError`, naming ``where``, unless the notebook declares these parameters and takes them."""
+    known = next(filter(None, map(declared, code_of(notebook))), ())
+    try:
+        validate(known, parameters, where=where)
+    except ParameterError as error:
+        raise RunError(str(error)) from error
