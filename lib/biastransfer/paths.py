@@ -44,6 +44,11 @@ def _run_name(run: str) -> str:
     return run
 
 
+def weights(*parts: str) -> Path:
+    """Return a path below ``data/raw/weights``: published checkpoints under the names they were published by."""
+    return raw("weights", *parts)
+
+
 def results(run: str, *parts: str) -> Path:
     """Return a path below ``data/results/<run>``: the tidy CSVs of one run."""
     return root().joinpath("data", "results", _run_name(run), *parts)

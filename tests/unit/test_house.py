@@ -34,7 +34,7 @@ LAYERS = {
     "published_claims": ({"paths", "stats", "published"}, NUMBERS),
     "ledger": ({"paths", "stats", "published", "published_claims"}, NUMBERS),  # paths: results of runs
     "images": ({"paths"}, {"numpy", "PIL"}),
-    "backbones": ({"checkpoints"}, ANYTHING),
+    "backbones": ({"paths", "checkpoints"}, ANYTHING),
     "checkpoints": ({"paths", "checkpoint_files"}, ANYTHING),
     "checkpoint_files": (set(), ANYTHING),
     "analysis_sets": (
