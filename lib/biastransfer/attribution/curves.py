@@ -1,0 +1,230 @@
+"""A score followed while pixels go or come back, and many pictures' curves as one table."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+
+from biastransfer.attribution.heatmaps import Score, choose_target, defect, score_pictures, unusable
+from biastransfer.attribution.removal import INPAINTERS, PIXELS, Fill, Space, make_fill
+
+_ROUNDING = 1e-6  # softmax in float32 may give 1.0000001
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A score while pixels are removed, or put back, in the order of a heat map.
+
+    Attributes
+    ----------
+    fractions : (n,) float array
+        True share of pixels removed (deletion) or inserted (insertion), from 0 to 1, both ends present.
+    scores : (n,) float array
+        Score at each; NaN where the map is not finite.
+    auc : float
+        Trapezoid over ``fractions``: a constant 1 gives 1. In the score's own units.
+    fill : str
+        What stood for removed pixels.
+    target : int or None
+        Class of a score (N, K): given, or the best of the clean picture.
+    probability : bool
+        Whether every score lay in [0, 1]; False for logits, whose AUC has no common scale.
+    tied : float
+        Share of pixels whose value another pixel has too; among those the order is row by row.
+    reason : str
+        Why ``auc`` is NaN, or that the map is constant and the order that of the rows; else "".
+    """
+
+    fractions: np.ndarray
+    scores: np.ndarray
+    auc: float
+    fill: str
+    target: int | None
+    probability: bool
+    tied: float
+    reason: str
+
+    @property
+    def value(self) -> float:
+        """The metric: `auc`."""
+        return self.auc
+
+
+def follow(
+    score: Score,
+    image: torch.Tensor,
+    order: np.ndarray,
+    counts: np.ndarray,
+    *,
+    keep: bool = False,
+    fill: str | Fill = "zero",
+    batch_size: int = 4,
+    space: Space = PIXELS,
+    seed: int = 0,
+) -> np.ndarray:
+    """Score one picture with its first pixels in an order removed, or with only those kept.
+
+    Parameters
+    ----------
+    score : callable
+        (N, 3, H, W) tensor → (N,) or (N, K).
+    image : (3, H, W) tensor
+    order : (H·W,) int array
+        Flat pixel indices.
+    counts : (n,) int array
+        How many of them, for each point.
+    keep : bool
+        False removes those pixels, True removes all others.
+    fill, batch_size, space, seed
+        As for `faithfulness.deletion`.
+
+    Returns
+    -------
+    (n,) or (n, K) float64 array
+
+    Notes
+    -----
+    A colour, blur or noise is made once for the picture. In-painters and callables see the growing hole, so
+    they are asked for every point. Each batch is new memory: a score that works in place harms nothing.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1; got {batch_size}.")
+    filled = make_fill(fill, space=space, seed=seed)
+    rank = torch.empty(order.size, dtype=torch.int32)
+    rank[torch.from_numpy(order)] = torch.arange(order.size, dtype=torch.int32)
+    rank = rank.reshape(image.shape[1:]).to(image.device)
+    once = isinstance(fill, str) and fill not in INPAINTERS
+    values = []
+    with torch.inference_mode():
+        whole = filled(image, torch.ones_like(rank, dtype=torch.bool)) if once else None
+        for part in torch.from_numpy(counts).to(rank).split(batch_size):
+            first = rank < part[:, None, None, None]
+            gone = ~first if keep else first
+            batch = filled(image[None], gone) if whole is None else torch.where(gone, whole, image)
+            values.append(score_pictures(score, batch))
+    return np.concatenate(values)
+
+
+def ranked_scores(
+    score, image, heatmap, order, counts, target, *, keep=False, **settings
+) -> tuple[np.ndarray, int | None]:
+    """Return the scores that `follow` gives for one class, and that class; NaN for a map that ranks nothing.
+
+    Parameters
+    ----------
+    score, image, order, counts, keep, **settings
+        As for `follow`.
+    heatmap : (H, W) float array
+        The map behind ``order``.
+    target : int or None
+        As for `heatmaps.choose_target`; the clean picture is the first point, or the last where ``keep``.
+
+    Returns
+    -------
+    (n,) float64 array, int or None
+    """
+    if unusable(heatmap):
+        return np.full(len(counts), np.nan), target
+    values = follow(score, image, order, counts, keep=keep, **settings)
+    return choose_target(values, -1 if keep else 0, target)
+
+
+def area(fractions: np.ndarray, scores: np.ndarray) -> float:
+    """Return the trapezoid of (n,) ``scores`` over ``fractions``, divided by their range: a mean score.
+
+    Examples
+    --------
+    >>> area(np.array([0, 0.4, 0.8, 1.0]), np.ones(4))
+    1.0
+    """
+    return float(np.trapezoid(scores, fractions) / (fractions[-1] - fractions[0]))
+
+
+def tied_share(heatmap: np.ndarray, order: np.ndarray) -> float:
+    """Return the share of a map's pixels whose value another pixel has too; ``order`` sorts ``heatmap``."""
+    if unusable(heatmap):
+        return float("nan")
+    same = np.diff(heatmap.ravel()[order]) == 0
+    return float((np.append(same, False) | np.append(False, same)).mean())
+
+
+def reason_of(heatmap: np.ndarray, scores: np.ndarray) -> str:
+    """Say why the ``scores`` along a ``heatmap`` are no numbers, or that the map is constant; else ""."""
+    if unusable(heatmap):
+        return defect(heatmap)
+    if bad := int((~np.isfinite(scores)).sum()):
+        return f"the score is not finite at {bad} of {len(scores)} points"
+    return f"{constant}: pixels go row by row" if (constant := defect(heatmap)) else ""
+
+
+def in_unit_range(scores: np.ndarray) -> bool:
+    """Tell whether all ``scores`` can be probabilities: in [0, 1] up to float32's rounding."""
+    return bool(((scores >= -_ROUNDING) & (scores <= 1 + _ROUNDING)).all())
+
+
+def name_of(fill: str | Fill) -> str:
+    """Return what a ``fill`` is called: its name, or the callable's."""
+    return fill if isinstance(fill, str) else getattr(fill, "__name__", type(fill).__name__)
+
+
+def curve_rows(curve: Curve, **keys) -> pd.DataFrame:
+    """Return one curve as tidy rows: the ``keys`` given, fraction, score, fill.
+
+    Parameters
+    ----------
+    curve : Curve
+    **keys
+        What tells it from others: picture, method, …
+
+    Returns
+    -------
+    DataFrame, n rows
+    """
+    return pd.DataFrame({**keys, "fraction": curve.fractions, "score": curve.scores, "fill": curve.fill})
+
+
+def mean_curve(curves: Iterable[Curve], *, level: float = 0.95) -> pd.DataFrame:
+    """Return the mean of many pictures' curves at each fraction, with intervals over pictures.
+
+    Parameters
+    ----------
+    curves : iterable of Curve
+        One a picture, on the same fractions and with the same fill.
+    level : float
+        Coverage aimed at.
+
+    Returns
+    -------
+    DataFrame
+        fraction, mean, low, high (Student's t over pictures; NaN for one picture), n, undefined (curves left
+        out because they hold NaN).
+
+    Raises
+    ------
+    ValueError
+        No curve, or curves of different fractions or fills.
+    """
+    curves = list(curves)
+    if not curves:
+        raise ValueError("mean_curve needs at least one curve; got none.")
+    first = curves[0]
+    for one in curves:
+        if one.fill != first.fill or not np.array_equal(one.fractions, first.fractions):
+            raise ValueError(
+                f"curves must share their fractions and their fill to be averaged; got {len(first.fractions)} "
+                f"points with {first.fill!r} and {len(one.fractions)} with {one.fill!r}."
+            )
+    table = np.array([one.scores for one in curves])
+    table = table[np.isfinite(table).all(1)]
+    n = len(table)
+    mean = table.mean(0) if n else np.full(len(first.fractions), np.nan)
+    half = np.full(len(mean), np.nan)
+    if n > 1:
+        half = stats.t.ppf((1 + level) / 2, n - 1) * table.std(0, ddof=1) / np.sqrt(n)
+    return pd.DataFrame(
+        {"fraction": first.fractions, "mean": mean, "low": mean - half, "high": mean + half, "n": n,
+         "undefined": len(curves) - n}
+    )  # fmt: skip
