@@ -45,7 +45,7 @@ LAYERS = {
     "finetune": ({*DATA, "analysis_sets"}, ANYTHING),
     "nulls": ({*MEASURES, "cosines"}, NUMBERS),
     "embedded_sets": ({"paths", "images", "analysis_sets", "embed", "finetune"}, ANYTHING),
-    "attribution": ({*DATA, *MEASURES, "analysis_sets", "embed", "finetune", "nulls"}, ANYTHING),
+    "attribution": ({*DATA, *MEASURES, "cosines", "analysis_sets", "embed", "finetune", "nulls"}, ANYTHING),
     "plots": (set(), {*NUMBERS, "matplotlib", "seaborn"}),
     "report": ({"paths"}, ANYTHING),
 }
