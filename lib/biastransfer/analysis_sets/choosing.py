@@ -85,7 +85,7 @@ def choose(
         An unknown class or rule, or a cap below 1.
     """
     wanted = check_choice(schema, classes, cap, random, n_random)
-    order = np.argsort([_rank(seed, one) for one in pictures["id"].tolist()], kind="stable")
+    order = np.argsort([rank(seed, one) for one in pictures["id"].tolist()], kind="stable")
     ranked = pictures.iloc[order]
     named = ranked[ranked["class"].isin([one for one in wanted if one != "random"])]
     place = named.groupby("class").cumcount()
@@ -160,5 +160,17 @@ def _decided(pictures: pd.DataFrame, decision: str, reason, name) -> pd.DataFram
     return made
 
 
-def _rank(seed: int, one: str) -> int:
+def rank(seed: int, one: str) -> int:
+    """Return where a picture stands in the order of a draw: a hash of its id keyed by ``seed``.
+
+    Parameters
+    ----------
+    seed : int
+    one : str
+        The picture's id.
+
+    Notes
+    -----
+    The first n pictures in this order are a draw of n, and part of every larger draw of the same seed.
+    """
     return int.from_bytes(hashlib.blake2b(f"{seed}:{one}".encode(), digest_size=7).digest())

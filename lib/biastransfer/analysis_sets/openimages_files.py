@@ -19,11 +19,18 @@ class Files:
     labels: list[Path] = field(default_factory=list)
     descriptions: list[Path] = field(default_factory=list)
     pictures: list[Path] = field(default_factory=list)  # picture information with licences
+    people: list[Path] = field(default_factory=list)  # MIAP's boxes of people
     hierarchy: Path | None = None
 
 
-def find(root: Path) -> Files:
+def find(root: Path, *, boxes: bool = True) -> Files:
     """Sort the CSV files below ``root`` by their columns: names differ between v4 and v7.
+
+    Parameters
+    ----------
+    root : Path
+    boxes : bool
+        Whether there must be a box file.
 
     Raises
     ------
@@ -33,8 +40,10 @@ def find(root: Path) -> Files:
     files = Files()
     for file in sorted(root.rglob("*.csv")):
         with open(file, encoding="utf-8", errors="replace") as text:
-            columns = text.readline().strip().lstrip("\ufeff").split(",")
-        if {"ImageID", "LabelName", "XMin", "IsGroupOf"} <= set(columns):
+            columns = [name.strip().strip('"') for name in text.readline().lstrip("\ufeff").split(",")]
+        if {"ImageID", "GenderPresentation", "AgePresentation"} <= set(columns):
+            files.people.append(file)
+        elif {"ImageID", "LabelName", "XMin", "IsGroupOf"} <= set(columns):
             files.boxes.append(file)
         elif set(_LABEL) <= set(columns) and "XMin" not in columns:
             files.labels.append(file)
@@ -43,7 +52,7 @@ def find(root: Path) -> Files:
         elif columns[:2] == ["LabelName", "DisplayName"] or columns[0].startswith("/m/"):
             files.descriptions.append(file)
     files.hierarchy = next(iter(sorted(root.rglob("*hierarchy*.json"))), None)
-    if not files.boxes:
+    if boxes and not files.boxes:
         raise FileNotFoundError(
             f"Open Images boxes must be below {root}; no CSV there has the columns ImageID, "
             "LabelName, XMin, IsGroupOf."

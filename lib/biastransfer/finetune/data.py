@@ -1,10 +1,12 @@
-"""Reading a finetuning target from COCO instances files: the generated scenes, COCO itself, LVIS."""
+"""Reading a finetuning target from COCO instances files (scenes, COCO itself, LVIS) or from Open Images."""
 
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from biastransfer.analysis_sets.choosing import rank
+from biastransfer.finetune import openimages_target
 from biastransfer.finetune.targets import Target, make_target
 
 
@@ -30,29 +32,43 @@ class _Instances(msgspec.Struct):
     categories: list[_Category]
 
 
-def load_target(root, *, shares=(0.6, 0.2, 0.2), seed: int = 0) -> Target:
-    """Read a finetuning target in COCO's format from a folder.
+def load_target(
+    root,
+    *,
+    shares=(0.6, 0.2, 0.2),
+    seed: int = 0,
+    max_train: int | None = None,
+    reading: str = "verified",
+) -> Target:
+    """Read a finetuning target in COCO's or Open Images' format from a folder.
 
     Parameters
     ----------
     root : path
         Holds ``annotations/instances_{train,val,test}.json`` (a year may follow, as in
         ``instances_train2017.json``) and the pictures in ``images/``, ``images/<split>/``, ``<split>/`` or
-        beside them.
+        beside them. Or Open Images' CSV files and pictures, see `openimages_target.read`.
     shares : tuple of three float
         Train, val and test shares where the folder has a single ``instances.json``.
     seed : int
-        Of the draws below; unused when all three files exist.
+        Of the draws.
+    max_train : int, optional
+        Draw so many of the training pictures, for the question what a target's size changes. A smaller
+        number is part of a larger one of the same seed.
+    reading : {"verified", "released"}
+        Of Open Images' labels, see `openimages_target.read`; COCO has one reading.
 
     Returns
     -------
     Target
-        Classes in the order of their category ids, splits in the order of the picture ids.
+        Classes in the order of their category ids (Open Images: of the class descriptions), splits in the
+        order of the picture ids.
 
     Raises
     ------
     FileNotFoundError
-        No such folder, no instances file, or a listed picture that is not there (named).
+        No such folder, no annotation file, or a listed picture that is not there (named; of Open Images
+        such pictures are left out and counted in the notes).
     ValueError
         A file that is not COCO JSON, splits with different categories, or what `make_target` refuses.
 
@@ -69,27 +85,49 @@ def load_target(root, *, shares=(0.6, 0.2, 0.2), seed: int = 0) -> Target:
         raise FileNotFoundError(f"the target's folder must exist; {str(root)!r} does not. Write or fetch it.")
     found = {name: file for name in ("train", "val", "test") if (file := _annotations(root, name))}
     whole = root / "annotations" / "instances.json"
-    if not found and whole.is_file():
-        names, parts, notes = _drawn(root, whole, shares, seed)
-    elif {"train", "val"} <= set(found):
-        read = {name: _read(root, name, file) for name, file in found.items()}
-        names = read["train"][0]
-        for name, (theirs, *_) in read.items():
-            if theirs != names:
-                raise ValueError(
-                    f"all splits must list the same categories; train has {len(names)} and {name} "
-                    f"{len(theirs)}, different: {sorted(set(names) ^ set(theirs))[:5]}. Use one release."
-                )
-        parts, notes = {name: part for name, (_, part) in read.items()}, []
+    if not found and not whole.is_file() and openimages_target.is_open_images(root):
+        names, parts, notes = openimages_target.read(root, max_train=max_train, seed=seed, reading=reading)
     else:
-        raise FileNotFoundError(
-            f"annotations/instances_train.json and instances_val.json (or one instances.json) must lie "
-            f"in {str(root)!r}; found {sorted(found) or 'neither'}. Write the target or give its folder."
-        )
+        names, parts, notes = _coco(root, found, whole, shares, seed)
+        parts["train"], said = _fewer(parts["train"], max_train, seed)
+        notes = [*notes, *said]
     if "test" not in parts:
         (parts["val"], parts["test"]) = _cut(parts["val"], (0.5, 0.5), seed)
         notes.append("no test file: half of val, drawn by seed, is the test split")
     return make_target(names, parts["train"], parts["val"], parts["test"], notes=notes)
+
+
+def _coco(root: Path, found: dict[str, Path], whole: Path, shares, seed: int):
+    """Return the class names, the parts and what to note of COCO files."""
+    if not found and whole.is_file():
+        return _drawn(root, whole, shares, seed)
+    if not {"train", "val"} <= set(found):
+        raise FileNotFoundError(
+            f"annotations/instances_train.json and instances_val.json (or one instances.json), or Open "
+            f"Images' CSV files, must lie in {str(root)!r}; found {sorted(found) or 'neither'}. Write the "
+            "target or give its folder."
+        )
+    read = {name: _read(root, name, file) for name, file in found.items()}
+    names = read["train"][0]
+    for name, (theirs, *_) in read.items():
+        if theirs != names:
+            raise ValueError(
+                f"all splits must list the same categories; train has {len(names)} and {name} "
+                f"{len(theirs)}, different: {sorted(set(names) ^ set(theirs))[:5]}. Use one release."
+            )
+    return names, {name: part for name, (_, part) in read.items()}, []
+
+
+def _fewer(part, most: int | None, seed: int):
+    """Return the first ``most`` pictures in the order of the seed's draw, and what to note."""
+    files, labels = part
+    if most is None or most >= len(files):
+        return part, []
+    if isinstance(most, bool) or most < 1:
+        raise ValueError(f"max_train must be None or at least 1; got {most!r}. Give a whole number.")
+    chosen = sorted(sorted(range(len(files)), key=lambda i: rank(seed, Path(files[i]).stem))[:most])
+    note = f"train: {most} pictures drawn by seed {seed}"
+    return ([files[i] for i in chosen], labels[chosen]), [note]
 
 
 def _annotations(root: Path, split: str) -> Path | None:

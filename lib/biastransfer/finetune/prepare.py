@@ -34,6 +34,7 @@ def prepare_target(
     *,
     exclude: Iterable[AnalysisSet] = (),
     near: bool = True,
+    **options,
 ) -> Target:
     """Load a target by name, drawing the scenes first where they are missing.
 
@@ -48,6 +49,8 @@ def prepare_target(
         found is written to the run's ``exclusion-<target>.csv``.
     near : bool
         Also list near-duplicates, for which every picture is decoded.
+    **options
+        Passed to `load_target`: ``max_train``, ``seed``, ``reading``, ``shares``.
 
     Returns
     -------
@@ -65,7 +68,7 @@ def prepare_target(
         recipe = RECIPES[SMOKE]
         few = {"n_train": recipe.max_train, "n_val": recipe.max_val, "n_test": recipe.max_test}
         write_target(folder, **(few if run == SMOKE else {}))  # written whole; does nothing where it is there
-    loaded, sets = load_target(folder), list(exclude)
+    loaded, sets = load_target(folder, **options), list(exclude)
     if not sets:
         return loaded
     loaded, found = exclusion.exclude(loaded, sets, near=near)
