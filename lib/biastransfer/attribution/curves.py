@@ -214,8 +214,8 @@ def mean_curve(curves: Iterable[Curve], *, level: float = 0.95) -> pd.DataFrame:
     for one in curves:
         if one.fill != first.fill or not np.array_equal(one.fractions, first.fractions):
             raise ValueError(
-                f"curves must share their fractions and their fill to be averaged; got {len(first.fractions)} "
-                f"points with {first.fill!r} and {len(one.fractions)} with {one.fill!r}."
+                f"curves must share fractions and fill to be averaged; got {len(first.fractions)} points "
+                f"with {first.fill!r} and {len(one.fractions)} with {one.fill!r}."
             )
     table = np.array([one.scores for one in curves])
     table = table[np.isfinite(table).all(1)]
