@@ -30,6 +30,11 @@ def derived(*parts: str) -> Path:
     return root().joinpath("data", "derived", *parts)
 
 
+def sources() -> Path:
+    """Return the file that says where what is not in the repository is published, and on what terms."""
+    return root().joinpath("data", "sources.toml")
+
+
 def published(*parts: str) -> Path:
     """Return a path below ``data/published``: the papers' tables as CSV."""
     return root().joinpath("data", "published", *parts)
@@ -105,6 +110,11 @@ def run_lock() -> Path:
 def pages_lock() -> Path:
     """Return the file whose shared lock each page holds while it is executed."""
     return derived("pages.lock")
+
+
+def inpainter_weights() -> Path:
+    """Return the weights of the in-painter trained on scenes, which ship inside the package."""
+    return Path(__file__).resolve().parent / "attribution" / "weights" / "scenes-inpainter.safetensors"
 
 
 def embedding_cache() -> Path:

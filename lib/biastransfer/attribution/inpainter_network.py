@@ -1,0 +1,131 @@
+"""The small in-painter trained on scenes: a gated-convolution U-Net on a quarter of the resolution."""
+
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from torch import nn
+from torch.nn.functional import interpolate, pad, pixel_shuffle, pixel_unshuffle, silu
+
+from biastransfer import paths
+from biastransfer.checkpoint_files import read_tensors
+
+GRID = 32  # sides are padded to multiples of it: quarter resolution, then halved three times
+_MIDDLE = 0.5
+
+
+class Gated(nn.Module):
+    """Convolution whose output is let through by a gate that a 1 × 1 convolution of its input decides."""
+
+    def __init__(self, inside: int, outside: int, *, stride: int = 1, dilation: int = 1):
+        super().__init__()
+        self.features = nn.Conv2d(inside, outside, 3, stride, dilation, dilation)
+        self.gate = nn.Conv2d(inside, outside, 1, stride)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return silu(features) · sigmoid(gate) of ``x`` (N, C, H, W)."""
+        return silu(self.features(x)) * torch.sigmoid(self.gate(x))
+
+
+class Surroundings(nn.Module):
+    """Adds to every place what the whole picture is like: the mean of the features, through two layers."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(channels, channels), nn.SiLU(), nn.Linear(channels, channels))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return ``x`` (N, C, H, W) with its mean over places, transformed, added."""
+        return x + self.layers(x.mean((2, 3)))[:, :, None, None]
+
+
+class InpainterNet(nn.Module):
+    """From a picture with a hole to a whole picture.
+
+    Coarse to fine: encoder at 1/4, 1/8, 1/16 and 1/32 of the resolution, dilated convolutions and the
+    picture's mean at 1/32, decoder with added skip connections; the output is pixel-shuffled to full size.
+    """
+
+    def __init__(self, widths: tuple[int, int, int, int] = (64, 112, 144, 176)):
+        super().__init__()
+        a, b, c, d = widths
+        self.stem = nn.Sequential(Gated(64, a), Gated(a, a))
+        self.down1 = nn.Sequential(Gated(a, b, stride=2), Gated(b, b))
+        self.down2 = nn.Sequential(Gated(b, c, stride=2), Gated(c, c, dilation=2))
+        self.down3 = nn.Sequential(
+            Gated(c, d, stride=2), Gated(d, d), Surroundings(d), Gated(d, d, dilation=2)
+        )
+        self.reduce3, self.up3 = nn.Conv2d(d, c, 1), Gated(c, c)
+        self.reduce2, self.up2 = nn.Conv2d(c, b, 1), Gated(b, b)
+        self.reduce1, self.up1 = nn.Conv2d(b, a, 1), nn.Sequential(Gated(a, a), Gated(a, a))
+        self.out = nn.Conv2d(a, 48, 3, padding=1)
+
+    def forward(self, pixels: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
+        """Return whole pictures.
+
+        Parameters
+        ----------
+        pixels : (N, 3, H, W) tensor
+            RGB in [0, 1]; sides are multiples of 32. What is under the mask is not looked at.
+        masks : (N, 1, H, W) tensor
+            1 = hole.
+
+        Returns
+        -------
+        (N, 3, H, W) tensor
+            Not clipped, and meant for the hole only.
+        """
+        known = 1 - masks
+        x = pixel_unshuffle(torch.cat([(pixels - _MIDDLE) * known, masks], 1), 4)
+        e1 = self.stem(x)
+        e2 = self.down1(e1)
+        e3 = self.down2(e2)
+        x = self.down3(e3)
+        x = self.up3(_twice(self.reduce3(x)) + e3)
+        x = self.up2(_twice(self.reduce2(x)) + e2)
+        x = self.up1(_twice(self.reduce1(x)) + e1)
+        return pixel_shuffle(self.out(x), 4) + _MIDDLE
+
+
+def _twice(x: torch.Tensor) -> torch.Tensor:
+    return interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
+
+
+def padded(x: torch.Tensor, grid: int) -> torch.Tensor:
+    """Return ``x`` (N, C, H, W) continued at the right and the bottom to multiples of ``grid``.
+
+    By reflection (the edge not repeated), where a side is long enough, else by repeating the edge.
+    """
+    h, w = x.shape[-2:]
+    more_h, more_w = -h % grid, -w % grid
+    mode = "reflect" if more_h < h and more_w < w else "replicate"
+    return pad(x, (0, more_w, 0, more_h), mode=mode) if more_h or more_w else x
+
+
+def save_weights(net: InpainterNet, path: Path | str, notes: dict[str, str]) -> None:
+    """Write the weights of ``net`` in half precision as safetensors to ``path``, ``notes`` in its header."""
+    halves = {name: value.detach().half().contiguous() for name, value in net.state_dict().items()}
+    with paths.replacing(path) as partial:
+        safetensors.torch.save_file(halves, partial, notes)
+
+
+def load_weights(path: Path | str) -> InpainterNet:
+    """Return the network whose weights lie at ``path``, ready to fill.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file holds other weights.
+    """
+    tensors = {name: value.float() for name, value in read_tensors(path).items()}
+    net = InpainterNet()
+    try:
+        net.load_state_dict(tensors)
+    except RuntimeError:
+        raise ValueError(
+            f"{path} must hold the weights of InpainterNet; got {len(tensors)} tensors that do not fit it. "
+            "Train it again: python -m biastransfer.attribution.inpainter_training"
+        ) from None
+    return net.eval().requires_grad_(False).to(memory_format=torch.channels_last)
