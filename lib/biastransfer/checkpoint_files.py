@@ -11,6 +11,8 @@ import safetensors
 import safetensors.torch
 import torch
 
+from biastransfer.checkpoint_layouts import from_bit, is_torchscript, torchscript_tensors
+
 # What trainers leave beside the weights and what cannot do anything: NumPy scalars, parsed arguments
 _HARMLESS = [
     argparse.Namespace,
@@ -31,14 +33,16 @@ def read_tensors(path: Path | str, *, trust_pickle: bool = False) -> dict[str, t
     Parameters
     ----------
     path : path
-        safetensors, what ``torch.save`` writes, or ``.npz``; told apart by their content.
+        safetensors, what ``torch.save`` or ``torch.jit.save`` writes, or ``.npz``; told apart by their
+        content. Of a TorchScript archive the tensors are read and no program runs.
     trust_pickle : bool
         Whether code in the file may run.
 
     Returns
     -------
     dict of str to tensor
-        On the CPU. ``{"state_dict": {"module.fc.bias": …}}`` gives ``state_dict.module.fc.bias``.
+        On the CPU. ``{"state_dict": {"module.fc.bias": …}}`` gives ``state_dict.module.fc.bias``. BiT's
+        official arrays come under timm's names.
 
     Raises
     ------
@@ -59,7 +63,9 @@ def read_tensors(path: Path | str, *, trust_pickle: bool = False) -> dict[str, t
             raise ValueError(f"{path} is not a whole safetensors file ({error}). Fetch it again.") from None
     if head[:1] not in _PICKLED and not trust_pickle:  # a web page, say: nothing that trust could help
         raise ValueError(f"{path} is not a checkpoint that torch.save or numpy.savez wrote. Fetch it again.")
-    content = _numpy(path) if _is_npz(path) else _torch(path, trust_pickle)
+    if _is_npz(path):
+        return from_bit(dict(_flatten(_numpy(path))))
+    content = torchscript_tensors(path) if is_torchscript(path) else _torch(path, trust_pickle)
     return dict(_flatten(content))
 
 
@@ -98,7 +104,8 @@ def _torch(path: Path, trust_pickle: bool):
     ) as error:  # damaged archives raise RuntimeError, EOFError, KeyError, UnicodeDecodeError …
         raise ValueError(f"{path} is not a whole checkpoint ({error}). Fetch it again.") from None
     try:
-        return torch.load(path, map_location="cpu", weights_only=False)
+        # text that Python 2 pickled is bytes of no stated encoding; Latin-1 reads any
+        return torch.load(path, map_location="cpu", weights_only=False, encoding="latin1")
     except Exception as error:  # an untidy pickle can raise anything, even when trusted
         raise ValueError(f"{path} cannot be read ({type(error).__name__}: {error}).") from None
 

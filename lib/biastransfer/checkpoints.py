@@ -1,10 +1,7 @@
 """Checkpoints: saved with all that is needed to rebuild, loaded safely, matched with a coverage report."""
 
-import collections
-import dataclasses
 import hashlib
 import json
-import re
 from pathlib import Path
 
 import safetensors
@@ -13,11 +10,11 @@ import torch
 
 from biastransfer import paths
 from biastransfer.checkpoint_files import read_tensors
+from biastransfer.checkpoint_matching import Coverage, listing
+from biastransfer.checkpoint_matching import match as match_tensors
 
 _KEY = "biastransfer"
 _RESERVED = {"format", "architecture", "classes", "own_head", "transform", "source", "sha256"}
-_COUNTER = "num_batches_tracked"
-_AVERAGED = re.compile(r"(^|[._])(encoder_k|ema|teacher|momentum|target)([._]|$)|_(ema|k)\.")
 
 
 def state_hash(state: dict[str, torch.Tensor]) -> str:
@@ -94,37 +91,11 @@ def _open(path, *, weights: bool) -> tuple[dict, dict]:
     except safetensors.SafetensorError as error:
         raise ValueError(f"{path} is not a whole safetensors file ({error}). Make it again.") from None
     if meta is None:
-        raise ValueError(f"{path} does not say which network it holds; load a backbone and use load_into")
+        raise ValueError(
+            f"{path} does not say which network it holds; name it with "
+            "load_backbone(path, architecture=…), or load a backbone and use load_into"
+        )
     return meta, state
-
-
-@dataclasses.dataclass(frozen=True)
-class Coverage:
-    """How much of a network a checkpoint filled, counters of batches left out: no output depends on them.
-
-    Attributes
-    ----------
-    matched, total : int
-        Tensors (weights, biases, running statistics) that were filled, and that the network has.
-    coverage : float
-        matched / total, 0 to 1.
-    prefix : str
-        What stands before the network's names in the file, with nesting: ``"state_dict.module.encoder_q."``.
-    alternatives : tuple of str
-        Other prefixes that would have matched as well, for instance a momentum encoder's.
-    unmatched : tuple of str
-        Tensors of the network that kept the values they had, each with the reason.
-    unused : tuple of str
-        Tensors of the file that went nowhere.
-    """
-
-    matched: int
-    total: int
-    coverage: float
-    prefix: str
-    alternatives: tuple[str, ...]
-    unmatched: tuple[str, ...]
-    unused: tuple[str, ...]
 
 
 def load_into(
@@ -134,6 +105,7 @@ def load_into(
     trust_pickle: bool = False,
     min_coverage: float = 0.95,
     prefix: str | None = None,
+    convert=None,
 ) -> Coverage:
     """Load the weights of any checkpoint into a network, matching names and saying how much matched.
 
@@ -148,9 +120,12 @@ def load_into(
         Whether a file that holds more than tensors and plain values may run code of its own. Only for files
         from a source that you trust.
     min_coverage : float
-        Smallest share of the network's tensors, 0 to 1, that must match in name and shape.
+        Smallest share of the network's tensors, 0 to 1, that must match in name and shape. The head of a
+        `Backbone` is not counted: it is filled if the file holds one that fits, and kept otherwise.
     prefix : str, optional
         Which part of the file to take; default the one under which most tensors match.
+    convert : callable (module, dict of tensors) → dict of tensors, optional
+        Renames a foreign layout; tried only where too few names match without it.
 
     Returns
     -------
@@ -164,57 +139,23 @@ def load_into(
         If the file is damaged, needs trust, holds values that are not finite, or covers too little of the
         network; the message then lists what did not match.
     """
+    head = getattr(module, "head", "") if not isinstance(module, torch.nn.Module) else ""
     module = module if isinstance(module, torch.nn.Module) else module.module
     found = read_tensors(path, trust_pickle=trust_pickle)
-    wanted = {name: value for name, value in module.state_dict().items() if not name.endswith(_COUNTER)}
-    chosen, others = _prefix(found, wanted) if prefix is None else (prefix, ())
-    state, unmatched = {}, []
-    for name, value in wanted.items():
-        tensor = found.get(chosen + name)
-        if tensor is None:
-            unmatched.append(f"{name}: not in the file")
-        elif tensor.shape != value.shape:
-            unmatched.append(
-                f"{name}: {tuple(tensor.shape)} in the file, {tuple(value.shape)} in the network"
-            )
-        else:
-            state[name] = tensor
-    used = {chosen + name for name in state}
-    unused = sorted(name for name in found if name not in used and not name.endswith(_COUNTER))
-    coverage = len(state) / len(wanted) if wanted else 0.0
-    if coverage < min_coverage:
+    best = match_tensors(module, found, prefix, head)
+    if convert and best.report.coverage < min_coverage and (other := convert(module, found)):
+        best = max(best, match_tensors(module, other, prefix, head), key=lambda one: one.report.coverage)
+    report = best.report
+    if report.coverage < min_coverage:
+        besides = ", the head left out" if head else ""
         raise ValueError(
-            f"{path} must hold at least {min_coverage:.0%} of the network's tensors; it holds {len(state)} "
-            f"of {len(wanted)} ({coverage:.1%}). Without match: {_listing(unmatched)}. "
-            f"In the file and unused: {_listing(unused)}. "
+            f"{path} must hold at least {min_coverage:.0%} of the network's tensors{besides}; it holds "
+            f"{report.matched} of {report.total} ({report.coverage:.1%}). "
+            f"Without match: {listing(report.unmatched)}. "
+            f"In the file and unused: {listing(report.unused)}. "
             "Build the network that the file was made with, or name the prefix."
         )
-    if bad := [name for name, tensor in state.items() if not torch.isfinite(tensor).all()]:
-        raise ValueError(f"weights must be finite; in {path} these are not: {_listing(bad)}")
-    module.load_state_dict(state, strict=False)
-    return Coverage(len(state), len(wanted), coverage, chosen, others, tuple(unmatched), tuple(unused))
-
-
-def _prefix(found: dict, wanted: dict) -> tuple[str, tuple[str, ...]]:
-    """Return the prefix under which most tensors match in name and shape, and those that match as many."""
-    votes = collections.Counter()
-    for name, tensor in found.items():
-        parts = name.split(".")
-        for cut in range(len(parts)):
-            value = wanted.get(".".join(parts[cut:]))
-            if value is not None and value.shape == tensor.shape:
-                votes["".join(f"{part}." for part in parts[:cut])] += 1
-    if not votes:
-        return "", ()
-    most = max(votes.values())
-    # of two networks in one file: the trained one before its moving average, then the shallower
-    tied = sorted(
-        (name for name in votes if votes[name] == most),
-        key=lambda name: (bool(_AVERAGED.search(name)), len(name), name),
-    )
-    return tied[0], tuple(tied[1:])
-
-
-def _listing(names: list[str], most: int = 12) -> str:
-    more = f" … and {len(names) - most} more" if len(names) > most else ""
-    return ("; ".join(names[:most]) or "nothing") + more
+    if bad := [name for name, tensor in best.state.items() if not torch.isfinite(tensor).all()]:
+        raise ValueError(f"weights must be finite; in {path} these are not: {listing(bad)}")
+    module.load_state_dict(best.state, strict=False)
+    return report

