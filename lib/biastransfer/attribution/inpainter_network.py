@@ -5,7 +5,7 @@ from pathlib import Path
 import safetensors.torch
 import torch
 from torch import nn
-from torch.nn.functional import interpolate, pad, pixel_shuffle, pixel_unshuffle, silu
+from torch.nn.functional import interpolate, pixel_shuffle, pixel_unshuffle, silu
 
 from biastransfer import paths
 from biastransfer.checkpoint_files import read_tensors
@@ -91,15 +91,22 @@ def _twice(x: torch.Tensor) -> torch.Tensor:
     return interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
 
 
-def padded(x: torch.Tensor, grid: int) -> torch.Tensor:
+def continued(x: torch.Tensor, grid: int) -> torch.Tensor:
     """Return ``x`` (N, C, H, W) continued at the right and the bottom to multiples of ``grid``.
 
-    By reflection (the edge not repeated), where a side is long enough, else by repeating the edge.
+    By mirroring with the edge repeated; a side shorter than what is missing goes on with its first pixels.
+
+    Examples
+    --------
+    >>> continued(torch.tensor([[[[1.0, 2.0, 3.0]]]]), 4)[0, 0, 0].tolist()
+    [1.0, 2.0, 3.0, 3.0]
     """
     h, w = x.shape[-2:]
-    more_h, more_w = -h % grid, -w % grid
-    mode = "reflect" if more_h < h and more_w < w else "replicate"
-    return pad(x, (0, more_w, 0, more_h), mode=mode) if more_h or more_w else x
+    if h % grid == 0 and w % grid == 0:
+        return x
+    ys, xs = (torch.arange(side + -side % grid, device=x.device) for side in (h, w))
+    ys, xs = (torch.where(at < side, at, (2 * side - 1 - at).clamp(min=0)) for at, side in ((ys, h), (xs, w)))
+    return x[..., ys[:, None], xs]
 
 
 def save_weights(net: InpainterNet, path: Path | str, notes: dict[str, str]) -> None:
