@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from scipy import stats
 
-from biastransfer.attribution.heatmaps import Score, choose_target, defect, score_pictures, unusable
+from biastransfer.attribution.heatmaps import ScoreFunction, choose_target, defect, score_pictures, unusable
 from biastransfer.attribution.removal import INPAINTERS, PIXELS, Fill, Space, make_fill
 
 _ROUNDING = 1e-6  # softmax in float32 may give 1.0000001
@@ -23,7 +23,7 @@ class Curve:
     fractions : (n,) float array
         True share of pixels removed (deletion) or inserted (insertion), from 0 to 1, both ends present.
     scores : (n,) float array
-        Score at each; NaN where the map is not finite.
+        ScoreFunction at each; NaN where the map is not finite.
     auc : float
         Trapezoid over ``fractions``: a constant 1 gives 1. In the score's own units.
     fill : str
@@ -54,18 +54,19 @@ class Curve:
 
 
 def follow(
-    score: Score,
+    score: ScoreFunction,
     image: torch.Tensor,
     order: np.ndarray,
     counts: np.ndarray,
     *,
     keep: bool = False,
     fill: str | Fill = "zero",
+    fill_settings: dict | None = None,
     batch_size: int = 4,
     space: Space = PIXELS,
     seed: int = 0,
 ) -> np.ndarray:
-    """Score one picture with its first pixels in an order removed, or with only those kept.
+    """ScoreFunction one picture with its first pixels in an order removed, or with only those kept.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def follow(
         How many of them, for each point.
     keep : bool
         False removes those pixels, True removes all others.
-    fill, batch_size, space, seed
+    fill, fill_settings, batch_size, space, seed
         As for `faithfulness.deletion`.
 
     Returns
@@ -92,7 +93,7 @@ def follow(
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1; got {batch_size}.")
-    filled = make_fill(fill, space=space, seed=seed)
+    filled = make_fill(fill, space=space, seed=seed, **(fill_settings or {}))
     rank = torch.empty(order.size, dtype=torch.int32)
     rank[torch.from_numpy(order)] = torch.arange(order.size, dtype=torch.int32)
     rank = rank.reshape(image.shape[1:]).to(image.device)

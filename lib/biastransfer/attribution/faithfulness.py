@@ -11,7 +11,7 @@ from biastransfer.attribution.curves import (
     reason_of,
     tied_share,
 )
-from biastransfer.attribution.heatmaps import Score, as_heatmap, as_image, removal_order
+from biastransfer.attribution.heatmaps import ScoreFunction, as_heatmap, as_image, removal_order
 from biastransfer.attribution.removal import PIXELS, Fill, Space
 from biastransfer.attribution.road import RoadCurves, road
 
@@ -21,12 +21,13 @@ STEP = 1792  # 224 · 8 pixels: 28 steps, 29 points of a picture of 224 × 224
 
 
 def deletion(
-    score: Score,
+    score: ScoreFunction,
     image,
     heatmap,
     *,
     step: int = STEP,
     fill: str | Fill = "zero",
+    fill_settings: dict | None = None,
     batch_size: int = 4,
     space: Space = PIXELS,
     seed: int = 0,
@@ -47,6 +48,8 @@ def deletion(
     fill : str or callable
         A name of `removal.FILLS`, or (images, masks) → images; see `curves.follow`. "zero" is the tensor
         value 0: black in pixels, mean grey where ``image`` is normalised.
+    fill_settings : dict, optional
+        Of a named fill, as for `removal.make_fill`.
     batch_size : int
         Pictures a call of ``score``; changes no value beyond the network's own rounding.
     space : Space
@@ -83,17 +86,19 @@ def deletion(
     >>> curve.scores.tolist(), curve.auc
     ([1.0, 0.75, 0.5, 0.25, 0.0], 0.5)
     """
-    settings = {"fill": fill, "batch_size": batch_size, "space": space, "seed": seed}
+    settings = {"fill": fill, "fill_settings": fill_settings, "batch_size": batch_size, "space": space}
+    settings["seed"] = seed
     return _curve(score, image, heatmap, step, target, keep=False, **settings)
 
 
 def insertion(
-    score: Score,
+    score: ScoreFunction,
     image,
     heatmap,
     *,
     step: int = STEP,
     fill: str | Fill = "blur",
+    fill_settings: dict | None = None,
     batch_size: int = 4,
     space: Space = PIXELS,
     seed: int = 0,
@@ -103,7 +108,7 @@ def insertion(
 
     Parameters
     ----------
-    score, image, heatmap, step, batch_size, space, seed, target
+    score, image, heatmap, step, fill_settings, batch_size, space, seed, target
         As for `deletion`; the target is the best class of the whole picture.
     fill : str or callable
         What stands for pixels that are not there yet; default the picture's blur (kernel 11, σ 5: RISE).
@@ -118,7 +123,8 @@ def insertion(
     ValueError
         As for `deletion`.
     """
-    settings = {"fill": fill, "batch_size": batch_size, "space": space, "seed": seed}
+    settings = {"fill": fill, "fill_settings": fill_settings, "batch_size": batch_size, "space": space}
+    settings["seed"] = seed
     return _curve(score, image, heatmap, step, target, keep=True, **settings)
 
 

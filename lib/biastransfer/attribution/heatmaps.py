@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-Score = Callable[[torch.Tensor], torch.Tensor]
+ScoreFunction = Callable[[torch.Tensor], torch.Tensor]
 
 
 def as_image(image) -> torch.Tensor:
@@ -112,7 +112,7 @@ def removal_order(heatmap: np.ndarray) -> np.ndarray:
     return np.argsort(-heatmap, axis=None, kind="stable")
 
 
-def score_pictures(score: Score, images: torch.Tensor) -> np.ndarray:
+def score_pictures(score: ScoreFunction, images: torch.Tensor) -> np.ndarray:
     """Return what a score gives for a batch, checked: one value a picture, or one row of classes.
 
     Parameters

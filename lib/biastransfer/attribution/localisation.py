@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from biastransfer.attribution.boxes import as_boxes, iou_with_union
@@ -92,6 +91,7 @@ def localise(heatmap, boxes, *, alpha: float = 0.3, rule: str = "union") -> Loca
 
     Examples
     --------
+    >>> import numpy as np
     >>> heat = np.zeros((4, 4)); heat[1, 1:3] = 1
     >>> localise(heat, [[1, 1, 3, 2]]).iou, localise(heat, [[1, 1, 3, 3]]).hit
     (1.0, False)

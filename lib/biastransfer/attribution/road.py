@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from biastransfer.attribution.curves import area, in_unit_range, name_of, ranked_scores, reason_of, tied_share
-from biastransfer.attribution.heatmaps import Score, as_heatmap, as_image, removal_order
+from biastransfer.attribution.heatmaps import ScoreFunction, as_heatmap, as_image, removal_order
 from biastransfer.attribution.removal import PIXELS, Fill, Space
 
 FRACTIONS = tuple(k / 10 for k in range(10))  # at 1 nothing would be left to impute from
@@ -21,7 +21,7 @@ class RoadCurves:
     fractions : (n,) float array
         True share of pixels imputed.
     most, least : (n,) float arrays
-        Score without the pixels of highest, and of lowest, attribution.
+        ScoreFunction without the pixels of highest, and of lowest, attribution.
     gap : float
         Mean over fractions of least − most (trapezoid): how much more the marked pixels matter. Higher is
         better; 0 for an order that says nothing.
@@ -50,12 +50,13 @@ class RoadCurves:
 
 
 def road(
-    score: Score,
+    score: ScoreFunction,
     image,
     heatmap,
     *,
     fractions: Sequence[float] = FRACTIONS,
     fill: str | Fill = "road",
+    fill_settings: dict | None = None,
     batch_size: int = 4,
     space: Space = PIXELS,
     seed: int = 0,
@@ -65,7 +66,7 @@ def road(
 
     Parameters
     ----------
-    score, image, heatmap, batch_size, space, seed, target
+    score, image, heatmap, fill_settings, batch_size, space, seed, target
         As for `deletion`.
     fractions : sequence of float
         Increasing shares of pixels to impute, the first 0, the last at most 1; rounded to whole pixels.
@@ -99,7 +100,8 @@ def road(
     ):
         raise ValueError(f"fractions must start at 0 and increase within [0, 1]; got {list(fractions)}.")
     counts = np.rint(shares * found.size).astype(np.int64)
-    settings = {"fill": fill, "batch_size": batch_size, "space": space, "seed": seed}
+    settings = {"fill": fill, "fill_settings": fill_settings, "batch_size": batch_size, "space": space}
+    settings["seed"] = seed
     order = removal_order(found)
     most, chosen = ranked_scores(score, picture, found, order, counts, target, **settings)
     # the least relevant come from the order's other end; the clean picture is scored once

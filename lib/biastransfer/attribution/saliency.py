@@ -6,7 +6,7 @@ import numpy as np
 from torch.nn.functional import interpolate
 
 from biastransfer.attribution.heatmaps import (
-    Score,
+    ScoreFunction,
     as_heatmap,
     as_image,
     choose_target,
@@ -51,7 +51,7 @@ class Saliency:
 
 
 def saliency(
-    score: Score,
+    score: ScoreFunction,
     image,
     heatmap,
     *,
@@ -120,7 +120,7 @@ def saliency(
 
 
 def saliency_metric(
-    score: Score,
+    score: ScoreFunction,
     image,
     heatmap,
     *,
