@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from biastransfer import finetune, paths
-from biastransfer.analysis_sets import load_set
+from biastransfer import finetune
+from biastransfer.analysis_sets.named import load_named
 from biastransfer.embed import Embedded, conditions, embed_classes, read_npz
 from biastransfer.images import without_folder
-
-KINDS = ("scenes", "released")  # of pictures that have a schema
 
 
 def set_label(set_name: str, embeddings: str = "") -> str:
@@ -16,19 +14,41 @@ def set_label(set_name: str, embeddings: str = "") -> str:
     return Path(embeddings).stem if embeddings else set_name
 
 
-def scale_of_each(sets: Sequence[str], scales: Sequence[float], embeddings: str = "") -> dict[str, float]:
-    """Return set → scale, one of ``scales`` for each of ``sets``; of own ``embeddings`` the one set they are.
+def sources_of_each(
+    sets: Sequence[str], scales: Sequence[float] = (), roots: Sequence[str] = (), embeddings: str = ""
+) -> dict[str, dict]:
+    """Return set → where its pictures come from, as `embed_set` takes it.
+
+    Parameters
+    ----------
+    sets : sequence of str
+        Names of sets.
+    scales : sequence of float
+        One a set, or none.
+    roots : sequence of str
+        A folder or tar a set, or none.
+    embeddings : str
+        Own vectors: then the one set is what they are.
+
+    Returns
+    -------
+    dict of str to dict
 
     Raises
     ------
     ValueError
-        If there are more or fewer scales than sets.
+        If there are some scales or roots, but not one a set.
     """
     if embeddings:
-        return {set_label("", embeddings): 1.0}
-    if len(sets) != len(scales):
-        raise ValueError(f"scales must have one value a set; got {list(scales)} for {', '.join(sets)}.")
-    return dict(zip(sets, scales))
+        return {set_label("", embeddings): {"embeddings": embeddings}}
+    given = {"scales": scales, "roots": roots}
+    for name, values in given.items():
+        if values and len(values) != len(sets):
+            raise ValueError(
+                f"{name} must have one value a set, or none; got {list(values)} for {', '.join(sets)}."
+            )
+    singular = {name.removesuffix("s"): values for name, values in given.items() if values}
+    return {one: {key: values[at] for key, values in singular.items()} for at, one in enumerate(sets)}
 
 
 def embed_set(
@@ -42,7 +62,7 @@ def embed_set(
     untrained: int = 1,
     scale: float = 1.0,
     seed: int = 0,
-    released: str = "",
+    root: str = "",
     embeddings: str = "",
     batch_statistics: str = "estimated",
     layer: str | None = None,
@@ -52,15 +72,13 @@ def embed_set(
     Parameters
     ----------
     set_name : str
-        Kind of pictures and schema, such as ``"scenes-coco"``.
+        Kind of pictures and schema, such as ``"scenes-coco"``: see `load_named`.
     run : str
         Whose checkpoints are used; ``"smoke"`` trains them where they are missing.
     backbones, finetuned, target, seeds, untrained
         As for `conditions`; pretrained networks are taken for all of `finetuned`.
-    scale, seed : float, int
-        Of the generated scenes.
-    released : str
-        Folder or tar of pictures, where they are not in ``data/raw``.
+    scale, seed, root
+        As for `load_named`.
     embeddings : str
         An ``.npz`` for `read_npz`; then no picture is read and no network is run.
     batch_statistics : str
@@ -76,27 +94,45 @@ def embed_set(
     Raises
     ------
     FileNotFoundError, ValueError
-        As `load_set`, `embed_classes` and `read_npz` raise them.
+        As `load_named`, `embed_classes` and `read_npz` raise them.
     """
     if embeddings and layer:
         raise ValueError(f"own vectors have no layers; got layer={layer!r} for {embeddings}. Leave it out.")
     if embeddings:
         return read_npz(embeddings)
-    kind, dash, schema = set_name.partition("-")
-    if not dash or kind not in KINDS:
-        raise ValueError(
-            f"a set must be named <kind>-<schema>, kind {' or '.join(KINDS)}; got {set_name!r}. "
-            "scenes-coco is one."
-        )
+    pictures = load_named(set_name, root=root, scale=scale, seed=seed)
     finetune.ensure(run, finetuned, target, seeds)
-    drawn = {"scale": scale, "seed": seed} if kind == "scenes" else {}
-    pictures = load_set(kind, root=released or paths.raw(kind), schema=schema, **drawn)
     before = list(dict.fromkeys([*finetuned, *backbones]))
     networks = conditions(run, before, finetuned, target, seeds, untrained)
     embedded = embed_classes(pictures, networks, run=run, layer=layer, batch_statistics=batch_statistics)
     for line in (*lost(embedded), *embedded.notes):
         print(line)
     return embedded
+
+
+def embed_layers(
+    set_name: str, layers: Sequence[str], *, finetuned: Sequence[str], seeds: Sequence[int], **options
+) -> dict[str, Embedded]:
+    """Embed a set at several layers of one network, before finetuning and after it with one seed.
+
+    Parameters
+    ----------
+    set_name : str
+        As for `embed_set`.
+    layers : sequence of str
+        Names of layers, as for `forward_layer`; the order stays.
+    finetuned, seeds : sequence
+        Of which the first is taken.
+    **options
+        As for `embed_set`; other networks in them are left out.
+
+    Returns
+    -------
+    dict of str to Embedded
+        Layer → vectors.
+    """
+    one = options | {"backbones": [], "finetuned": finetuned[:1], "seeds": seeds[:1]}
+    return {layer: embed_set(set_name, layer=layer, **one) for layer in layers}
 
 
 def lost(embedded: Embedded) -> list[str]:

@@ -59,7 +59,7 @@ def table(
     names : mapping of str to str
         Headings of columns, by their names in `frame`.
     formats : mapping of str to str
-        Format specifications by the names in `frame`, such as ``{"p": ".2g"}``; ``""`` stands for all others.
+        By names in `frame`: a specification such as ".2g", or "p", never 0; ``""`` stands for all others.
     csv : str
         File name; with it a link below the table saves what is shown.
 
@@ -213,9 +213,7 @@ def _default_device() -> str:
 def _commit() -> str:
     """Return the checkout's short commit, "-dirty" with uncommitted changes, or "no git"."""
     head = _git("rev-parse", "--short", "HEAD")
-    if head is None:
-        return "no git"
-    return head + ("-dirty" if _git(*CHANGES) else "")
+    return "no git" if head is None else head + ("-dirty" if _git(*CHANGES) else "")
 
 
 def _git(*arguments: str) -> str | None:
@@ -235,6 +233,8 @@ def _format(name, formats: Mapping[str, str] | None) -> str:
 def _cell(value, spec: str) -> str:
     if pd.isna(value):
         return NONE
+    if spec == "p":  # below 1e-15 is rounding, and 0 where a t approximation meets r = 1
+        return format(value, ".2g") if value >= 1e-15 else "< 1e-15"
     shown = format(value, spec) if isinstance(value, float) else str(value)
     return "0" + shown[2:] if shown.startswith("-0") and not shown.strip("-0.") else shown  # no "-0.000"
 

@@ -7,7 +7,7 @@ import pytest
 from biastransfer import nulls
 from biastransfer.association import association_test, effect_size
 from biastransfer.embed import Condition, Embedded, conditions, embed_classes, read_npz
-from biastransfer.embedded_sets import embed_set, lost, scale_of_each, set_label
+from biastransfer.embedded_sets import embed_set, lost, set_label, sources_of_each
 from biastransfer.similarity import tabulate
 from biastransfer.stats import permutation_p
 from biastransfer.transfer import bias_transfer_score
@@ -184,7 +184,8 @@ def test_similarity_differences_are_relative_to_the_networks_spread(embedded):
 
 
 def test_transfer_tables_hold_each_score_against_untrained_networks(embedded):
-    scores, references = nulls.transfer_tables(embedded, "set", "run", resamples=20)
+    tables = nulls.transfer_tables(embedded, "set", "run", resamples=20)
+    scores, references = tables["transfer"], tables["transfer_references"]
     assert scores["seed"].tolist() == [0, 0, 1, 1, "mean", "mean"]
     assert set(scores["n_untrained"]) == {4}
     row = scores.iloc[1]
@@ -202,15 +203,40 @@ def test_transfer_tables_hold_each_score_against_untrained_networks(embedded):
 
 
 def test_transfer_numbers_are_those_of_the_mean_over_seeds(embedded):
-    scores, _ = nulls.transfer_tables(embedded, "set", "run", resamples=20)
+    tables = nulls.transfer_tables(embedded, "set", "run", resamples=20)
+    scores, items = tables["transfer"], tables["transfer_items"]
     elsewhere = scores.assign(set="other", r=-1.0)
-    numbers = nulls.transfer_numbers(pd.concat([scores, elsewhere]))
+    numbers = nulls.transfer_numbers(pd.concat([scores, elsewhere]), items)
     assert (numbers["main"], numbers["main_set"]) == ("net", "set")
     mean = scores[scores["seed"] == "mean"].set_index("kind")
     assert numbers["bts_inter_r"] == mean.loc["inter", "r"]
     assert [numbers[f"bts_intra_{k}"] for k in ("low", "high")] == mean.loc["intra", ["low", "high"]].tolist()
-    alone = nulls.transfer_numbers(scores[scores["seed"] == 0])
+    kept = items[(items["seed"] == "mean") & (items["kind"] == "inter")].set_index("item")
+    assert numbers["bts_inter_without"] == kept.loc[numbers["bts_inter_item"], "r_without"]
+    assert (numbers["bts_inter_lowest"], numbers["bts_inter_highest"]) == (
+        kept["r_without"].min(),
+        kept["r_without"].max(),
+    )
+    assert numbers["bts_scores"] == 8  # two sets, two seeds, two kinds
+    above = (scores[scores["seed"] != "mean"]["r"] > scores[scores["seed"] != "mean"]["untrained_high"]).sum()
+    assert numbers["bts_within"] == 8 - above  # those of the other set are −1
+    alone = nulls.transfer_numbers(scores[scores["seed"] == 0], items[items["seed"] == 0])
     assert alone["bts_intra_r"] == scores["r"].iloc[0]
+    undefined = nulls.transfer_numbers(scores.assign(r=NAN), items.assign(contribution=NAN))
+    assert (undefined["bts_inter_item"], undefined["bts_scores"]) == ("none", 0)
+
+
+def test_item_contributions_are_scores_without_the_item(embedded):
+    items = nulls.transfer_tables(embedded, "set", "run", resamples=0)["transfer_items"]
+    net = [
+        Condition("net", stage, target, 0) for stage, target in (("pretrained", ""), ("finetuned", "scenes"))
+    ]
+    by_item = [tabulate({c: embedded[c]}, "set", "run").query("kind == 'intra'") for c in net]
+    values = [dict(zip(t["item"], t["value"])) for t in by_item]
+    row = items.query("seed == 0 and kind == 'intra' and item == 'car'").iloc[0]
+    assert row["r"] == bias_transfer_score(*values).r
+    without = bias_transfer_score(*({k: v for k, v in one.items() if k != "car"} for one in values)).r
+    assert (row["r_without"], row["contribution"]) == (without, row["r"] - without)
 
 
 def test_random_stands_for_as_many_networks_as_asked():
@@ -249,9 +275,19 @@ def test_own_vectors_become_conditions(tmp_path):
     with pytest.raises(ValueError, match="own vectors have no layers; got layer='stem'"):
         embed_set("mine", run="x", backbones=[], embeddings="mine.npz", layer="stem")
     assert set_label("scenes-coco", "some/mine.npz") == "mine"
-    assert scale_of_each(["a", "b"], [1.0], "some/mine.npz") == {"mine": 1.0}
-    with pytest.raises(ValueError, match="one value a set; got"):
-        scale_of_each(["a", "b"], [1.0])
+    assert sources_of_each(["a", "b"], [1.0], [], "some/mine.npz") == {
+        "mine": {"embeddings": "some/mine.npz"}
+    }
+
+
+def test_sources_go_to_their_sets_in_order():
+    assert sources_of_each(["a", "b"], [1.0, 0.5]) == {"a": {"scale": 1.0}, "b": {"scale": 0.5}}
+    assert sources_of_each(["a", "b"], [], ["x", "y"]) == {"a": {"root": "x"}, "b": {"root": "y"}}
+    assert sources_of_each(["a"]) == {"a": {}}
+    with pytest.raises(ValueError, match=r"scales must have one value a set, or none; got \[1.0\] for a, b"):
+        sources_of_each(["a", "b"], [1.0])
+    with pytest.raises(ValueError, match="roots must have one value a set"):
+        sources_of_each(["a"], [], ["x", "y"])
 
 
 @pytest.mark.parametrize(
@@ -284,7 +320,7 @@ def test_own_vectors_are_never_taken_for_a_null(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["coco", "folder-own", "demo-coco"])
 def test_a_set_is_named_by_kind_and_schema(name):
-    with pytest.raises(ValueError, match=f"kind scenes or released; got '{name}'"):
+    with pytest.raises(ValueError, match=f"kind scenes, released, curated or mini; got '{name}'"):
         embed_set(name, run="x", backbones=[])
 
 

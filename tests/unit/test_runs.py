@@ -233,14 +233,17 @@ def test_an_executed_page_tells_the_file_that_was_given_and_not_where_it_lay(tmp
     import nbformat
 
     monkeypatch.setenv("BIASTRANSFER_ROOT", str(tmp_path))
-    given = str(tmp_path / "pictures.tar")
-    page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f"released = {given!r}")])
+    given, roots = str(tmp_path / "pictures.tar"), [f"{tmp_path}/lists:{tmp_path}/deep/coco", ""]
+    code = f"root = {given!r}\nroots = {roots!r}"
+    page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     record = {"input_path": f"{tmp_path}/in.ipynb", "output_path": f"{tmp_path}/o.ipynb"}
-    page.metadata.papermill = record | {"parameters": {"released": given, "seed": 1}}
+    page.metadata.papermill = record | {"parameters": {"root": given, "roots": roots, "seed": 1}}
     nbformat.write(page, tmp_path / "o.ipynb")
     execute._forget_folders(tmp_path / "o.ipynb")
     assert str(tmp_path) not in (tmp_path / "o.ipynb").read_text()
-    assert "released = 'pictures.tar'" in (tmp_path / "o.ipynb").read_text()
+    assert "root = 'pictures.tar'" in (tmp_path / "o.ipynb").read_text()
+    told = nbformat.read(tmp_path / "o.ipynb", as_version=4).metadata.papermill.parameters
+    assert told == {"root": "pictures.tar", "roots": ["lists:coco", ""], "seed": 1}
 
 
 def test_a_file_that_is_no_tar_is_refused_before_anything_runs(tmp_path):

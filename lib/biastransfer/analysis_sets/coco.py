@@ -84,9 +84,7 @@ def load(
     described the people, perceived gender.
     """
     confounder_area = min_area if confounder_area is None else confounder_area
-    _check(crowd, min_area=min_area, confounder_area=confounder_area)
-    if empty not in EMPTY:
-        raise ValueError(f"empty must be one of {', '.join(EMPTY)}; got {empty!r}.")
+    _check(crowd, empty, min_area=min_area, confounder_area=confounder_area)
     wanted = check_choice("coco", classes, cap, random, n_random)
     pictures, boxes = read_instances(_annotation_files(root, instances, "instances"))
     said = read_captions(_annotation_files(root, captions, "captions"))
@@ -99,15 +97,12 @@ def load(
     repeated = decisions(facts.loc[again, "id"], "listed twice", "the first annotation file's entry is taken")
     _refuse_shared_files(facts[~again])
     present, gone = missing_files(assign(facts[~again]))
-    there = {"random", *present["class"]}
-    usable = [one for one in wanted if empty == "refuse" or there >= {one, split_class(one)[0] or one}]
-    chosen, made = choose(
-        present, "coco", classes=usable, cap=cap, seed=seed, random=random, n_random=n_random
-    )
+    usable = _usable(wanted, present, empty)
+    rule = {"cap": cap, "seed": seed, "random": random, "n_random": n_random}
+    chosen, made = choose(present, "coco", classes=usable, **rule)
     options = {"min_area": min_area, "confounder_area": confounder_area, "min_captions": min_captions}
     notes = [f"Curated with {described(options | {'crowd': crowd, 'random': random, 'cap': cap})}."]
-    if left := [one for one in wanted if one not in usable]:
-        notes.append(f"Left out for lack of pictures: {', '.join(left)}.")
+    notes += [f"Left out for lack of pictures: {one}." for one in wanted if one not in usable]
     return assemble(name, usable, chosen.assign(source=source), [repeated, gone, *made], notes)
 
 
@@ -218,9 +213,17 @@ def _refuse_shared_files(facts: pd.DataFrame) -> None:
         )
 
 
-def _check(crowd: str, **shares: float) -> None:
+def _check(crowd: str, empty: str, **shares: float) -> None:
     for label, value in shares.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             raise ValueError(f"{label} must be a share of the picture from 0 to 1; got {value!r}.")
     if crowd not in CROWDS:
         raise ValueError(f"crowd must be one of {', '.join(CROWDS)}; got {crowd!r}.")
+    if empty not in EMPTY:
+        raise ValueError(f"empty must be one of {', '.join(EMPTY)}; got {empty!r}.")
+
+
+def _usable(wanted: Sequence[str], present: pd.DataFrame, empty: str) -> list[str]:
+    """Return the classes to fill: all, or those with a picture of theirs and of their object alone."""
+    there = {"random", *present["class"]}
+    return [one for one in wanted if empty == "refuse" or there >= {one, split_class(one)[0] or one}]

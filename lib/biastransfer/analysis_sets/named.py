@@ -1,5 +1,6 @@
 """Analysis sets by the one name that notebooks and results use: kind of pictures and schema."""
 
+import os
 from pathlib import Path
 
 from .. import paths
@@ -9,25 +10,28 @@ from .manifest import OBJECTS, AnalysisSet
 KINDS = ("scenes", "released", "curated", "mini")
 # Some hundred pictures: a second large object is allowed, and a class that has no picture is left out.
 MINI = {"min_area": 0.01, "confounder_area": 1.0, "cap": 20, "empty": "leave out"}
-MINI_FILES = {"instances": "annotations/instances.json", "captions": "annotations/captions.json", "images": "images"}
+MINI_FILES = {
+    "instances": "annotations/instances.json",
+    "captions": "annotations/captions.json",
+    "images": "images",
+}
+CAPS = {"coco": 20, "openimages": 150}  # pictures a class, as most classes of the paper's Tables 5 and 6 have
 
 
-def load_named(
-    set_name: str, *, root: Path | str = "", images: Path | str = "", scale: float = 1.0, seed: int = 0
-) -> AnalysisSet:
+def load_named(set_name: str, *, root: Path | str = "", scale: float = 1.0, seed: int = 0) -> AnalysisSet:
     """Load the analysis set of a name, such as ``scenes-coco``.
 
     Parameters
     ----------
     set_name : str
-        ``<kind>-<schema>``, schema ``coco`` or ``openimages``. Kinds: ``scenes`` (generated), ``released`` (the
-        paper's own sets), ``curated`` (from a whole data set by the strict rules), ``mini`` (from a few hundred
-        COCO pictures by loose rules, `MINI`).
+        ``<kind>-<schema>``, schema ``coco`` or ``openimages``. Kinds: ``scenes`` (generated), ``released``
+        (the paper's own sets), ``curated`` (from a whole data set by the strict rules), ``mini`` (from a few
+        hundred COCO pictures by loose rules, `MINI`).
     root : path-like
-        Folder (``released``: also a tar) of the pictures and their annotations; default: the kind's folder below
-        ``data/raw``, of ``curated`` and ``mini`` the schema's.
-    images : path-like
-        Folder of COCO's pictures, for ``released-coco``, which lists addresses only; default as for ``curated``.
+        Folder (``released``: also a tar) of the pictures and their annotations; default: the kind's folder
+        below ``data/raw``, of ``curated`` and ``mini`` the schema's. The released COCO lists hold addresses
+        only: there it may be two paths, that of the lists and, after a colon (`os.pathsep`), the folder of
+        COCO's pictures.
     scale, seed : float, int
         Of the generated scenes; ``seed`` also of the choice where a class has more pictures than its cap.
 
@@ -43,11 +47,6 @@ def load_named(
     FileNotFoundError
         No such folder, or a file in it is missing.
 
-    Examples
-    --------
-    >>> load_named("coco")
-    Traceback (most recent call last):
-    ValueError: a set must be named <kind>-<schema>, kind scenes, released, curated or mini; got 'coco'. scenes-coco is one.
     """
     kind, dash, schema = set_name.partition("-")
     if not dash or kind not in KINDS or schema not in OBJECTS or set_name == "mini-openimages":
@@ -57,15 +56,21 @@ def load_named(
         )
     if kind == "scenes":
         return generated.load(Path(root or paths.raw(kind)).absolute(), schema=schema, scale=scale, seed=seed)
-    folder = Path(root or paths.raw("released" if kind == "released" else schema)).expanduser().absolute()
-    if not folder.exists():
-        raise FileNotFoundError(
-            f"the pictures of {set_name} must be there; {folder} is not. Give their folder as `root`."
-        )
+    first, _, second = str(root).partition(os.pathsep)
+    folder = _there(first or paths.raw("released" if kind == "released" else schema), set_name)
     if kind == "released":
-        options = {"images": Path(images or paths.raw(schema)).absolute()} if schema == "coco" else {}
-        return released.load(folder, schema=schema, **options)
+        images = {"images": _there(second or paths.raw(schema), set_name)} if schema == "coco" else {}
+        return released.load(folder, schema=schema, **images)
     if kind == "mini":
         return coco.load(folder, name=set_name, seed=seed, **MINI_FILES, **MINI)
     load = coco.load if schema == "coco" else openimages.load
-    return load(folder, name=set_name, seed=seed)
+    return load(folder, name=set_name, seed=seed, cap=CAPS[schema])
+
+
+def _there(folder: Path | str, set_name: str) -> Path:
+    path = Path(folder).expanduser().absolute()
+    if not path.exists():
+        raise FileNotFoundError(
+            f"the pictures of {set_name} must be there; {path} is not. Give their folder as `root`."
+        )
+    return path

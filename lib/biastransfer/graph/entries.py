@@ -2,6 +2,7 @@
 
 import fnmatch
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ DATA = {
     "COCO": "the folder of COCO 2017: annotations, train2017 and val2017",
     "OPENIMAGES": "the folder of Open Images: its CSV files and pictures",
 }
+_NAME = re.compile(r"\$(\w+)")
 KEYS = {"page", "notebook", "parameters", "given", "after", "torch", "reads", "writes", "each"}
 
 
@@ -117,20 +119,22 @@ def named(value) -> set[str]:
 
     Examples
     --------
-    >>> sorted(named({"roots": ["$COCO", "$RELEASED"], "seed": 1}))
+    >>> sorted(named({"roots": ["$RELEASED:$COCO"], "seed": 1}))
     ['COCO', 'RELEASED']
     """
     if isinstance(value, Mapping):
         return set().union(*map(named, value.values()))
     if isinstance(value, list | tuple):
         return set().union(*map(named, value))
-    return {value[1:]} if isinstance(value, str) and value[:1] == "$" and value[1:] in DATA else set()
+    return set(_NAME.findall(value)) & set(DATA) if isinstance(value, str) else set()
 
 
 def _resolved(value, data: Mapping[str, str]):
     if isinstance(value, list):
         return [_resolved(inner, data) for inner in value]
-    return data.get(value[1:], value) if named(value) and isinstance(value, str) else value
+    if isinstance(value, str):
+        return _NAME.sub(lambda found: data.get(found[1], found[0]), value)
+    return value
 
 
 def matched(after: Sequence, names: Sequence[str], where: str) -> tuple[str, ...]:

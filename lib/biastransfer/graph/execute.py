@@ -125,11 +125,14 @@ def _forget_folders(executed: Path) -> None:
     record, folder = page.metadata.papermill, paths.root()
     for key in ("input_path", "output_path"):
         record[key] = os.path.relpath(record[key], folder)
-    for name, value in record.get("parameters", {}).items():
-        if isinstance(value, str) and os.path.isabs(value):
-            record["parameters"][name] = Path(value).name
+    given = record.get("parameters", {})
+    texts = [text for value in given.values() for text in (value if isinstance(value, list) else [value])]
+    for path in {one for text in texts if isinstance(text, str) for one in text.split(os.pathsep)}:
+        if os.path.isabs(path):
             for cell in page.cells:  # the injected parameters: which file it was, not where it lay
-                cell["source"] = cell["source"].replace(value, Path(value).name)
+                cell["source"] = cell["source"].replace(path, Path(path).name)
+            given = json.loads(json.dumps(given).replace(json.dumps(path)[1:-1], Path(path).name))
+    record["parameters"] = given
     with paths.replacing(executed) as partial:
         nbformat.write(page, partial)
 

@@ -12,6 +12,9 @@ from biastransfer.nulls.place import NULLS, UNTRAINED, place
 from biastransfer.nulls.shuffled import shuffled_effects
 
 KEYS = ["backbone", "stage", "target", "seed"]
+COLUMNS_SAID = {name: name for name in ("r", "low", "high")}
+ITEMS_SAID = {"item": "item", "r_without": "without", "lowest": "lowest", "highest": "highest"}
+SAID = [*COLUMNS_SAID.values(), *ITEMS_SAID.values()]
 ADJUSTED = ["p_holm", "p_by", "p_bh", "p_maxt"]
 
 
@@ -153,7 +156,7 @@ def similarity_differences(frame: pd.DataFrame, X: str = "man", Y: str = "woman"
 
 def transfer_tables(
     embedded: Mapping, set_name: str, run: str, *, resamples: int = 10_000, seed: int = 0
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> dict[str, pd.DataFrame]:
     """Bias transfer scores beside what they are to be held against.
 
     Parameters
@@ -163,12 +166,11 @@ def transfer_tables(
 
     Returns
     -------
-    scores : DataFrame
-        The columns of `transfer.tabulate`, with n_untrained, untrained_low, untrained_median, untrained_high
-        (scores of untrained networks against the same finetuned one) and r_significant (the smallest score of
-        as many items with an exact p ≤ .05).
-    references : DataFrame
-        From `transfer.reference_scores`.
+    dict of str to DataFrame
+        ``transfer``: the columns of `transfer.tabulate`, with n_untrained, untrained_low, untrained_median,
+        untrained_high (scores of untrained networks against the same finetuned one) and r_significant (the
+        smallest score of as many items with an exact p ≤ .05). ``transfer_references``: from
+        `transfer.reference_scores`. ``transfer_items``: from `transfer.item_contributions`.
 
     Raises
     ------
@@ -189,30 +191,39 @@ def transfer_tables(
     )
     scores = scores.join(bounds, on=keys)
     scores["n_untrained"] = scores["n_untrained"].fillna(0).astype(int)
-    return scores.assign(r_significant=scores["n"].map(significant_correlation)), references
+    return {
+        "transfer": scores.assign(r_significant=scores["n"].map(significant_correlation)),
+        "transfer_references": references,
+        "transfer_items": transfer.item_contributions(embedded, set_name, run),
+    }
 
 
-def transfer_numbers(frame: pd.DataFrame) -> dict[str, float | str]:
+def transfer_numbers(frame: pd.DataFrame, items: pd.DataFrame) -> dict[str, float | int | str]:
     """Take from `transfer_tables` what a chapter's sentences say of its first network on its first set.
 
     Parameters
     ----------
-    frame : DataFrame
-        The scores of `transfer_tables`.
+    frame, items : DataFrame
+        The tables ``transfer`` and ``transfer_items`` of `transfer_tables`.
 
     Returns
     -------
     dict
-        main and main_set (names); bts_intra_r, bts_intra_low, bts_intra_high and the same for inter: of the
-        mean over seeds where there is one.
+        main and main_set (names); bts_intra_r, bts_intra_low, bts_intra_high, bts_intra_item (the item that
+        raises it most), bts_intra_without (the score without that one), bts_intra_lowest, bts_intra_highest
+        (the scores without one item) and the same for inter: of the mean over seeds where there is one.
+        bts_scores, and bts_within: how many scores the table has, of single seeds and all sets, and how many
+        of them do not exceed every untrained network's.
     """
     main, main_set = frame["backbone"].iloc[0], frame["set"].iloc[0]
-    chosen = frame[(frame["backbone"] == main) & (frame["set"] == main_set)]
-    averaged = chosen[chosen["seed"].astype(str) == "mean"]
-    scores = averaged if len(averaged) else chosen
-    ends = {
-        f"bts_{row['kind']}_{end}": float(row[end])
-        for row in scores.to_dict("records")
-        for end in ("r", "low", "high")
-    }
-    return {"main": main, "main_set": main_set, **ends}
+    said: dict[str, float | int | str] = {"main": main, "main_set": main_set}
+    for kind in ("intra", "inter"):  # what a score that is undefined leaves
+        said |= dict.fromkeys((f"bts_{kind}_{name}" for name in SAID), np.nan) | {f"bts_{kind}_item": "none"}
+    for table, columns in ((frame, COLUMNS_SAID), (transfer.decisive_items(items), ITEMS_SAID)):
+        chosen = table[(table["backbone"] == main) & (table["set"] == main_set)]
+        averaged = chosen[chosen["seed"].astype(str) == "mean"]
+        for row in (averaged if len(averaged) else chosen).to_dict("records"):
+            said |= {f"bts_{row['kind']}_{name}": row[column] for column, name in columns.items()}
+    single = frame[(frame["seed"].astype(str) != "mean") & frame["r"].notna()]
+    within = int((single["r"] <= single["untrained_high"]).sum())
+    return said | {"bts_scores": len(single), "bts_within": within}

@@ -71,9 +71,8 @@ def transfer_of_seeds(before, afters, items, resamples, seed):
         raise ValueError(f"resamples must be a whole number of at least 0; got {resamples!r}.")
     items = list(dict.fromkeys(items))  # an item counts once, however often it is named
     stages = [before, *afters]
-    values = [np.array(list(similarities(stage, items).values())) for stage in stages]
+    x, y = item_values(before, afters, items)
     sizes = same_pictures(stages, items)
-    x, y = (dict(zip(items, np.round(v, DECIMALS))) for v in (values[0], np.mean(values[1:], axis=0)))
     score = bias_transfer_score(x, y, seed=seed)
     objects = [item for item in items if REFERENCE not in item.split("|")]
     more = {
@@ -89,6 +88,24 @@ def transfer_of_seeds(before, afters, items, resamples, seed):
         r.append(spearman(*both_stages(grams, weights)))
     low, high = bootstrap_interval(score.r, np.concatenate(r), pictures=min(sizes.values()))
     return replace(score, low=low, high=high, **half_scores(grams, sizes, rng), **more)
+
+
+def item_values(before, afters, items):
+    """Similarity of every item before, and its mean over several finetuned networks.
+
+    Parameters
+    ----------
+    before, afters, items
+        As in :func:`transfer_of_seeds`.
+
+    Returns
+    -------
+    before, after : dict of str to float
+        Rounded to 12 decimals, so that what differs by rounding alone is a tie.
+    """
+    values = [np.array(list(similarities(stage, items).values())) for stage in (before, *afters)]
+    x, y = (dict(zip(items, np.round(v, DECIMALS))) for v in (values[0], np.mean(values[1:], axis=0)))
+    return x, y
 
 
 def _within_p(x, y, seed):

@@ -5,7 +5,8 @@ from itertools import product
 import pandas as pd
 
 from biastransfer.similarity import items
-from biastransfer.transfer.pictures import transfer_of_seeds
+from biastransfer.transfer.pictures import item_values, transfer_of_seeds
+from biastransfer.transfer.score import bias_transfer_score, leave_one_out
 
 KEYS = ["run", "backbone", "target", "seed", "set"]
 VALUES = [
@@ -109,6 +110,74 @@ def reference_scores(embedded, set_name, run):
             for kind, listed in zip(("intra", "inter"), items(before)):
                 rows.append({**keys, "kind": kind, **vars(transfer_of_seeds(before, stages, listed, 0, 0))})
     return pd.DataFrame(rows).reindex(columns=[*KEYS, *columns])
+
+
+def reference_ranges(references):
+    """Median, smallest and largest score over seeds and untrained networks, for every reference.
+
+    Parameters
+    ----------
+    references : pandas.DataFrame
+        From :func:`reference_scores`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns set, backbone, reference, kind, median, min, max.
+    """
+    scores = references.groupby(["set", "backbone", "reference", "kind"], sort=False)["r"]
+    return scores.agg(["median", "min", "max"]).reset_index()
+
+
+def item_contributions(embedded, set_name, run):
+    """Transfer scores without each item in turn: which class or pair carries a score, which lowers it.
+
+    Parameters
+    ----------
+    embedded : mapping
+        As in :func:`tabulate`.
+    set_name, run : str
+        Name of the analysis set and of the run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns run, backbone, target, seed (or ``"mean"``), set, kind, r (of all items), item, r_without,
+        contribution (r − r_without: above 0 where the item raises the score).
+    """
+    parts, columns = [], ["kind", "r", "item", "r_without", "contribution"]
+    for (backbone, target), after in _finetuned(embedded).items():
+        before = _pretrained(embedded, backbone)
+        for number, stages in _with_mean(after).items():
+            keys = {"run": run, "backbone": backbone, "target": target, "seed": number, "set": set_name}
+            for kind, listed in zip(("intra", "inter"), items(before)):
+                x, y = item_values(before, stages, listed)
+                rows = leave_one_out(x, y)
+                parts.append(rows.assign(**keys, kind=kind, r=bias_transfer_score(x, y).r))
+    found = [part for part in parts if len(part)]
+    return pd.concat(found or [pd.DataFrame()], ignore_index=True).reindex(columns=[*KEYS, *columns])
+
+
+def decisive_items(contributions):
+    """Say for every score which item raises it most, and what is left without that one.
+
+    Parameters
+    ----------
+    contributions : pandas.DataFrame
+        From :func:`item_contributions`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns run, backbone, target, seed, set, kind, r, item, r_without, lowest and highest (the range of
+        r_without over all items); a score without a finite contribution has no row.
+    """
+    keys = [*KEYS, "kind"]
+    known = contributions.dropna(subset="contribution").reset_index(drop=True)
+    groups = known.groupby(keys, sort=False)
+    top = known.loc[groups["contribution"].idxmax()]
+    ends = groups["r_without"].agg(lowest="min", highest="max").reset_index()
+    return top[[*keys, "r", "item", "r_without"]].merge(ends, on=keys)
 
 
 def _with_mean(after):
