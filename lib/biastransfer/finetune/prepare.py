@@ -32,6 +32,7 @@ def prepare_target(
     run: str,
     target: str = SCENES,
     *,
+    root: Path | str = "",
     exclude: Iterable[AnalysisSet] = (),
     near: bool = True,
     **options,
@@ -44,6 +45,8 @@ def prepare_target(
         ``smoke`` has fewer scenes: as many as its recipe uses.
     target : str
         ``scenes``, or the name of a folder in `target_folder` that `load_target` reads.
+    root : path-like
+        That folder, where it lies elsewhere; scenes are always drawn in their own.
     exclude : iterable of AnalysisSet
         Their pictures are taken out of the training and validation splits (`exclusion.exclude`); what was
         found is written to the run's ``exclusion-<target>.csv``.
@@ -61,7 +64,7 @@ def prepare_target(
     FileNotFoundError
         A target other than ``scenes`` whose folder does not exist.
     """
-    folder = target_folder(run, target)
+    folder = Path(root) if root and target != SCENES else target_folder(run, target)
     if target == SCENES:
         from biastransfer.analysis_sets.scenes import write_target
 
