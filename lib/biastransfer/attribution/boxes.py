@@ -160,7 +160,7 @@ def box_mask(boxes: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     y, x = (np.arange(n) + 0.5 for n in size)
     across = (boxes[:, :1] <= x) & (x < boxes[:, 2:3])
     down = (boxes[:, 1:2] <= y) & (y < boxes[:, 3:])
-    return (down[:, :, None] & across[:, None, :]).any(0)
+    return np.any(down[:, :, None] & across[:, None, :], axis=0)
 
 
 def through(transform, boxes, size: tuple[int, int]) -> CarriedBoxes:
