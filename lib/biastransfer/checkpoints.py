@@ -45,8 +45,13 @@ def save(backbone, path: Path | str, **meta) -> Path:
     Raises
     ------
     ValueError
-        If a name in ``meta`` is one that the file needs itself.
+        If a name in ``meta`` is one that the file needs itself, or the backbone is a TorchScript program.
     """
+    if backbone.scripted:
+        raise ValueError(
+            f"{backbone.name} is a TorchScript program, which no checkpoint can rebuild; load its weights "
+            "into a network that has a name (load_backbone(path, architecture=…)) and save that"
+        )
     if reserved := _RESERVED & set(meta):
         raise ValueError(f"{sorted(reserved)} are written by save itself; give your own values other names")
     state = {name: value.detach().cpu().contiguous() for name, value in backbone.module.state_dict().items()}

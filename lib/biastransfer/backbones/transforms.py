@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 
 _RESAMPLING = {"bicubic": Image.Resampling.BICUBIC, "bilinear": Image.Resampling.BILINEAR}
+_FITS = ("crop", "squash")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,8 +15,9 @@ class Transform:
     """Deterministic evaluation transform of one backbone.
 
     The central square whose side is ``crop`` times the picture's shorter side is resized, with anti-aliasing,
-    to ``size`` × ``size``. Pixels are then in [0, 1]; normalising multiplies by ``scale``, reverses the
-    channels if ``bgr``, subtracts ``mean`` and divides by ``std`` (in scaled units, in the
+    to ``size`` × ``size``; with ``fit="squash"`` it is the central ``crop`` of width and of height, whose
+    proportions the resizing gives up. Pixels are then in [0, 1]; normalising multiplies by ``scale``,
+    reverses the channels if ``bgr``, subtracts ``mean`` and divides by ``std`` (in scaled units, in the
     network's channel order).
 
     Examples
@@ -32,19 +34,22 @@ class Transform:
     std: tuple[float, float, float]
     scale: float = 1.0
     bgr: bool = False
+    fit: str = "crop"
 
     def __post_init__(self):  # noqa: D105
-        if self.size < 1 or not 0 < self.crop <= 1 or self.interpolation not in _RESAMPLING:
+        known = self.interpolation in _RESAMPLING and self.fit in _FITS
+        if self.size < 1 or not 0 < self.crop <= 1 or not known:
             raise ValueError(
-                "a transform needs size ≥ 1, 0 < crop ≤ 1 and interpolation in "
-                f"{sorted(_RESAMPLING)}; got {self.size}, {self.crop}, {self.interpolation!r}"
+                f"a transform needs size ≥ 1, 0 < crop ≤ 1, interpolation in {sorted(_RESAMPLING)} and fit "
+                f"in {sorted(_FITS)}; got {self.size}, {self.crop}, {self.interpolation!r}, {self.fit!r}"
             )
 
     def crop_box(self, height: int, width: int) -> tuple[float, float, float, float]:
         """Return the part of a picture that the network sees: x1, y1, x2, y2 in pixels of the picture."""
-        side = max(1.0, self.crop * min(height, width))
-        left, top = (width - side) / 2, (height - side) / 2
-        return left, top, left + side, top + side
+        high, wide = (height, width) if self.fit == "squash" else (min(height, width),) * 2
+        high, wide = max(1.0, self.crop * high), max(1.0, self.crop * wide)
+        left, top = (width - wide) / 2, (height - high) / 2
+        return left, top, left + wide, top + high
 
     def pixels(self, rgb: np.ndarray) -> torch.Tensor:
         """Crop and resize a picture.
