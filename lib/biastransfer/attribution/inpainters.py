@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,7 +120,9 @@ def _script(file: Path, changed: int, published: bool) -> torch.jit.ScriptModule
         if found != LAMA_MD5:
             raise ValueError(f"{file} must have MD5 {LAMA_MD5}; got {found}. Fetch it again, or give path=.")
     try:
-        return torch.jit.load(str(file), map_location="cpu").eval()
+        with warnings.catch_warnings():  # LaMa is published as TorchScript, however old that is
+            warnings.simplefilter("ignore", FutureWarning)
+            return torch.jit.load(str(file), map_location="cpu").eval()
     except RuntimeError as error:
         first = str(error).splitlines()[0]
         raise ValueError(f"{file} must be a TorchScript file; torch says: {first}") from None
