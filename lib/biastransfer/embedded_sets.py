@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from biastransfer import finetune
+from biastransfer.analysis_sets import AnalysisSet
 from biastransfer.analysis_sets.named import load_named
 from biastransfer.embed import Embedded, conditions, embed_classes, read_npz
 from biastransfer.images import without_folder
@@ -49,6 +50,11 @@ def sources_of_each(
             )
     singular = {name.removesuffix("s"): values for name, values in given.items() if values}
     return {one: {key: values[at] for key, values in singular.items()} for at, one in enumerate(sets)}
+
+
+def load_sets(sets: Sequence[str], roots: Sequence[str] = ()) -> list[AnalysisSet]:
+    """Load sets by their names, each from its folder or tar in ``roots``; without any, from ``data/raw``."""
+    return [load_named(name, **source) for name, source in sources_of_each(sets, roots=roots).items()]
 
 
 def embed_set(
