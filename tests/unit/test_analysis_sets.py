@@ -7,7 +7,8 @@ from biastransfer import paths
 from biastransfer.analysis_sets import AnalysisSet, load_set, schema_classes
 from biastransfer.analysis_sets.choosing import assign, choose
 from biastransfer.analysis_sets.folder import class_name
-from biastransfer.analysis_sets.manifest import ITEM_COLUMNS, REPORT_COLUMNS, split_class
+from biastransfer.analysis_sets.decisions import REPORT_COLUMNS, tabulate_decisions
+from biastransfer.analysis_sets.manifest import ITEM_COLUMNS, split_class
 
 
 def picture(path, colour="red"):
@@ -199,25 +200,25 @@ def cars(n):
 
 
 def test_a_cap_is_a_seeded_draw_that_other_pictures_do_not_change():
-    chosen, made = choose(cars(50), "openimages", classes=["car"], cap=10, seed=3)
+    chosen, made, _ = choose(cars(50), "openimages", classes=["car"], cap=10, seed=3)
     assert len(chosen) == 10
-    again, _ = choose(cars(50).iloc[::-1], "openimages", classes=["car"], cap=10, seed=3)
+    again, *_ = choose(cars(50).iloc[::-1], "openimages", classes=["car"], cap=10, seed=3)
     assert sorted(again["id"]) == sorted(chosen["id"])
-    more, _ = choose(cars(51), "openimages", classes=["car"], cap=10, seed=3)
+    more, *_ = choose(cars(51), "openimages", classes=["car"], cap=10, seed=3)
     assert len(set(more["id"]) & set(chosen["id"])) >= 9
-    other, _ = choose(cars(50), "openimages", classes=["car"], cap=10, seed=4)
+    other, *_ = choose(cars(50), "openimages", classes=["car"], cap=10, seed=4)
     assert set(other["id"]) != set(chosen["id"])
-    log = pd.concat(made)
-    assert len(log) + len(chosen) == 52  # every picture is decided on once
-    assert (log["reason"] == "over the cap of 10").sum() == 40
+    log = tabulate_decisions(made, ["car"])
+    assert log["n"].sum() + len(chosen) == 52  # every picture is decided on once
+    assert log.loc[log["reason"] == "over the cap of 10", "n"].tolist() == [40]
 
 
 def test_random_comes_from_the_unused_pictures_or_from_the_background_only():
-    unused, _ = choose(cars(5), "openimages", classes=["car", "random"])
+    unused, *_ = choose(cars(5), "openimages", classes=["car", "random"])
     assert set(unused.loc[unused["class"] == "random", "id"]) == {"x", "y"}
-    background, made = choose(cars(5), "openimages", classes=["car", "random"], random="background")
+    background, made, _ = choose(cars(5), "openimages", classes=["car", "random"], random="background")
     assert background.loc[background["class"] == "random", "id"].tolist() == ["x"]
-    assert pd.concat(made)["id"].tolist() == ["y"]
+    assert tabulate_decisions(made, ["car"])["ids"].tolist() == ["y"]
     many = assign(facts([(f"{k:04d}", "", "", "") for k in range(400)]))
     assert len(choose(many, "openimages", classes=["random"])[0]) == 150  # Table 6
     assert len(choose(many, "coco", classes=["random"])[0]) == 20  # Table 5
@@ -242,9 +243,7 @@ def test_what_cannot_be_chosen(options, message):
 
 def test_items_and_report_agree_for_large_numbers_of_decisions():
     table = cars(200)
-    _, made = choose(table, "coco", classes=["car"], cap=1)
-    from biastransfer.analysis_sets.manifest import tabulate_decisions
-
+    _, made, _ = choose(table, "coco", classes=["car"], cap=1)
     report = tabulate_decisions(made, ["car"])
     row = report[report["class"] == "car"].iloc[0]
     assert row["n"] == 199

@@ -9,7 +9,8 @@ import pandas as pd
 from .captions import caption_gender
 from .choosing import assign, check_choice, choose, missing_files
 from .coco_files import read_captions, read_instances
-from .manifest import OBJECTS, AnalysisSet, assemble, decisions, described, split_class
+from .decisions import decisions
+from .manifest import OBJECTS, AnalysisSet, assemble, described, split_class
 from .picture_files import below
 
 SET_OBJECTS = (*OBJECTS["coco"], "stop sign")
@@ -99,7 +100,7 @@ def load(
     present, gone = missing_files(assign(facts[~again]))
     usable = _usable(wanted, present, empty)
     rule = {"cap": cap, "seed": seed, "random": random, "n_random": n_random}
-    chosen, made = choose(present, "coco", classes=usable, **rule)
+    chosen, made, _ = choose(present, "coco", classes=usable, **rule)
     options = {"min_area": min_area, "confounder_area": confounder_area, "min_captions": min_captions}
     notes = [f"Curated with {described(options | {'crowd': crowd, 'random': random, 'cap': cap})}."]
     notes += [f"Left out for lack of pictures: {one}." for one in wanted if one not in usable]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from .manifest import OBJECTS, AnalysisSet, assemble, decisions, schema_classes
+from .decisions import decisions
+from .manifest import OBJECTS, AnalysisSet, assemble, schema_classes
 from .picture_files import is_picture, walk
 
 

@@ -10,15 +10,14 @@ import pandas as pd
 
 from .. import paths
 from ..images import ImageReadError, check_header, read_rgb, without_folder
+from .decisions import Decisions, tabulate_decisions
 
 ITEM_COLUMNS = ["id", "file", "class", "object", "attribute", "source", "licence", "sha256"]
-REPORT_COLUMNS = ["class", "decision", "reason", "n", "ids"]
 ATTRIBUTES = ("man", "woman")
 OBJECTS = {
     "coco": ("car", "refrigerator", "surfboard"),
     "openimages": ("car", "sports", "fashion", "mammal"),
 }
-_LISTED_IDS = 50  # a report names this many ids a decision; curating all of COCO excludes 100,000
 
 
 @dataclass(frozen=True)
@@ -126,28 +125,11 @@ def split_class(name: str) -> tuple[str, str]:
     return (thing, attribute) if plus and attribute in ATTRIBUTES else (name, "")
 
 
-def decisions(ids: Sequence[str], decision: str, reason: str, name: str = "") -> pd.DataFrame:
-    """Return decisions, one row a picture: id, class, decision, reason.
-
-    Parameters
-    ----------
-    ids : sequence of str
-        The pictures.
-    decision, reason : str
-        The same for all.
-    name : str
-        The class that they would be in, "" where there is none.
-    """
-    return pd.DataFrame(
-        {"id": list(ids), "class": name, "decision": decision, "reason": reason}, dtype=object
-    )
-
-
 def assemble(
     name: str,
     classes: Sequence[str],
     chosen: pd.DataFrame,
-    made: Sequence[pd.DataFrame] = (),
+    made: Sequence[Decisions] = (),
     notes: Sequence[str] = (),
     *,
     ask: str = "Loosen the curation, or leave that class out with classes=[…].",
@@ -161,7 +143,7 @@ def assemble(
     chosen : DataFrame
         id, class, file (None where there is none), source, licence; optional note (the reason of "kept").
     made : sequence of DataFrame
-        Decisions taken so far, as `decisions` returns them.
+        Decisions taken so far, as `decisions.decisions` returns them.
     ask : str
         What the error about an empty class asks for.
 
@@ -191,27 +173,6 @@ def assemble(
     order = {one: place for place, one in enumerate(classes)}
     kept = kept.assign(_place=kept["class"].map(order)).sort_values(["_place", "id"], kind="stable")
     return AnalysisSet(name, kept[ITEM_COLUMNS].reset_index(drop=True), report, tuple(notes))
-
-
-def tabulate_decisions(made: Sequence[pd.DataFrame], classes: Sequence[str]) -> pd.DataFrame:
-    """Count the decisions made: one row a (class, decision, reason), in the order of classes."""
-    frames = [frame[["id", "class", "decision", "reason"]] for frame in made if len(frame)]
-    if not frames:
-        return pd.DataFrame(columns=REPORT_COLUMNS)
-    log = pd.concat(frames, ignore_index=True).astype(str)
-    order = {one: place for place, one in enumerate(classes)}
-    rows = [
-        (order.get(key[0], len(order)), *key, len(ids), _joined(ids))
-        for key, ids in log.groupby(["class", "decision", "reason"], sort=True)["id"]
-    ]
-    table = pd.DataFrame(rows, columns=["_place", *REPORT_COLUMNS]).sort_values("_place", kind="stable")
-    return table[REPORT_COLUMNS].reset_index(drop=True)
-
-
-def _joined(ids: Sequence[str]) -> str:
-    shown = [one.encode("unicode_escape").decode() if "\n" in one else one for one in sorted(ids)]
-    more = [f"… and {len(shown) - _LISTED_IDS} more"] if len(shown) > _LISTED_IDS else []
-    return ";".join(shown[:_LISTED_IDS] + more)
 
 
 def _verdict(file: object) -> tuple[str, str, str]:

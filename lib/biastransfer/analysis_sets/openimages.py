@@ -4,21 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import polars as pl
 
 from .choosing import assign, check_choice, choose, missing_files
 from .manifest import AnalysisSet, assemble, described
-from .openimages_classes import PARENTS, PEOPLE, PERSON, roles
-from .openimages_files import FLAGS, Files, descriptions, find, licences, scan_boxes, scan_labels
+from .openimages_classes import PARENTS, roles
+from .openimages_codes import codes, meanings
+from .openimages_files import FLAGS, Files, descriptions, find, licences
 from .picture_files import by_stem
 
-_FLAG_REASONS = {
-    "group_of": "a group-of box",
-    "depiction": "a depiction (drawing, statue, toy)",
-    "inside": "a view from inside",
-}
-_ROLES = [*PARENTS, *PEOPLE, "part"]  # each a bit of a picture's `boxed` and `positive`
+GENDERS = ("boxes", "miap")
 _UNKNOWN = "no person boxed, absence not verified"
 _ABSENT = "no person boxed, absence verified"
 
@@ -33,6 +28,7 @@ def load(
     min_area: float = 0.0,
     allow: Sequence[str] = (),
     verified_absence: bool = False,
+    gender: str = "boxes",
     random: str = "unused",
     n_random: int | None = None,
     name: str = "openimages",
@@ -57,6 +53,10 @@ def load(
         of one of the set's objects or of a person has the flag.
     verified_absence : bool
         Take an object as alone only where a person's absence was verified (Confidence 0).
+    gender : {"boxes", "miap"}
+        Who is a man or a woman: by the boxes of these classes, or by the perceived gender presentation of
+        MIAP (Open Images Extended), which boxes all people of 100,000 pictures; its "unknown" stays unknown,
+        and such pictures are counted.
     name, source, licence : str
         For tables and manifest; picture information files give each picture's own licence.
 
@@ -67,7 +67,7 @@ def load(
     Raises
     ------
     FileNotFoundError
-        No box file, no picture folder.
+        No box file, no picture folder, no MIAP file where one is asked for.
     ValueError
         A class without a picture, or an option out of range.
 
@@ -79,124 +79,78 @@ def load(
     ground. A picture whose labels contradict its boxes, or name something of the set without a box, is
     left out. Man and woman (with boy and girl) are annotators' readings: perceived gender.
     """
-    _check(min_area, allow)
+    _check(min_area, allow, gender)
     wanted = check_choice("openimages", classes, cap, random, n_random)
     files = find(root)
-    facts = describe(files, min_area=min_area, allow=allow, verified_absence=verified_absence)
-    folder = root if images is None else root / images
-    if not folder.is_dir():
-        raise FileNotFoundError(f"the folder of Open Images pictures must exist; {folder} does not.")
-    found = by_stem(folder)
-    facts["file"] = [found.get(one) for one in facts["id"]]
-    present, gone = missing_files(assign(facts))
-    chosen, made = choose(
-        present, "openimages", classes=classes, cap=cap, seed=seed, random=random, n_random=n_random
-    )
+    if gender == "miap" and not files.people:
+        raise FileNotFoundError(
+            f"MIAP's boxes must be below {root} for gender='miap'; no CSV there has the columns ImageID, "
+            "GenderPresentation, AgePresentation. Fetch open_images_extended_miap_boxes_*.csv."
+        )
+    reading = {"min_area": min_area, "allow": tuple(allow), "verified_absence": verified_absence}
+    reading |= {"gender": gender}
+    facts = _files(describe(files, **reading), root if images is None else root / images)
+    present, gone = missing_files(facts)
+    rule = {"cap": cap, "seed": seed, "random": random, "n_random": n_random}
+    chosen, made, _ = choose(present, "openimages", classes=classes, **rule)
     own = licences(files.pictures, chosen["id"].tolist())
     chosen = chosen.assign(source=source, licence=[own.get(one, licence) for one in chosen["id"]])
     alone = chosen["class"].isin(PARENTS)
     chosen["note"] = np.where(alone, np.where(chosen["person_absent"], _ABSENT, _UNKNOWN), "")
-    options = {"min_area": min_area, "allow": tuple(allow), "verified_absence": verified_absence}
-    options |= {"random": random, "cap": cap}
-    notes = [f"Curated with {described(options)}.", *_expansion(files)]
+    notes = [f"Curated with {described(reading | {'random': random, 'cap': cap})}.", *_expansion(files)]
     return assemble(name, wanted, chosen, [gone, *made], notes)
 
 
-def describe(files: Files, *, min_area: float, allow: Sequence[str], verified_absence: bool) -> pd.DataFrame:
-    """Say about each picture which object and which person it shows, as `choosing.assign` takes it.
+def describe(
+    files: Files,
+    *,
+    min_area: float = 0.0,
+    allow: Sequence[str] = (),
+    verified_absence: bool = False,
+    gender: str = "boxes",
+) -> pl.DataFrame:
+    """Give each picture its class, or the reason why it has none.
 
     Parameters
     ----------
     files : Files
         From `openimages_files.find`.
-    min_area, allow, verified_absence
+    min_area, allow, verified_absence, gender
         As in `load`.
 
     Returns
     -------
-    DataFrame
-        id, object, person, problem, person_absent (bool), ordered by id.
+    polars.DataFrame
+        id (as `openimages_codes.codes` gives it), class and reason (categorical), person_absent (bool).
     """
-    table = pl.DataFrame(roles(files.hierarchy), schema=["LabelName", "role"], orient="row").with_columns(
-        bit=pl.col("role").replace_strict({role: 1 << place for place, role in enumerate(_ROLES)}),
-        thing=pl.col("role").is_in(list(PARENTS)),
-        someone=pl.col("role").is_in(list(PEOPLE)),
+    people = gender == "miap"
+    found = codes(files, min_area=min_area, people=people)
+    said = assign(
+        meanings(
+            found["code"].unique().to_numpy(),
+            allow=allow,
+            verified_absence=verified_absence,
+            people=people,
+        )
     )
-    boxes = scan_boxes(files.boxes).join(table.lazy(), on="LabelName", how="left")
-    labels = scan_labels(files.labels).join(table.lazy(), on="LabelName", how="left")
-    denied = labels.filter(~pl.col("present") & pl.col("bit").is_not_null()).select("ImageID", "LabelName")
-    against = boxes.join(denied, on=["ImageID", "LabelName"], how="semi").select("ImageID").unique()
-    seen, said, contradicted = pl.collect_all(
-        [_boxed(boxes), _labelled(labels), against.with_columns(contradicted=pl.lit(True))],
-        engine="streaming",
-    )
-    facts = seen.join(said, on="ImageID", how="full", coalesce=True)
-    facts = facts.join(contradicted, on="ImageID", how="left").sort("ImageID")
-    known = {name: facts[name].fill_null(0).to_numpy() for name in facts.columns if name != "ImageID"}
-    read = _read(known, min_area)
-    flagged = [(known[flag] > 0, reason) for flag, reason in _FLAG_REASONS.items() if flag not in allow]
-    alone = (read["object"] != "") & (read["person"] == "")
-    absent = known["person_absent"] > 0
-    rules = [
-        *flagged,
-        (known["contradicted"] > 0, "a box of a class that was verified absent"),
-        (read["problem"] != "", read["problem"]),
-        (alone & ~absent & verified_absence, "a person's absence is not verified"),
-    ]
-    read["problem"] = np.select([rule for rule, _ in rules], [text for _, text in rules], default="")
-    return pd.DataFrame({"id": facts["ImageID"].to_list()} | read | {"person_absent": absent})
+    table = pl.DataFrame({"code": said["code"].to_numpy(), "person_absent": said["person_absent"].to_numpy()})
+    for name in ("class", "reason"):
+        values = said[name].tolist()
+        table = table.with_columns(pl.Series(name, values, dtype=pl.Enum(sorted(set(values)))))
+    return found.join(table, on="code", how="left").drop("code")
 
 
-def _boxed(boxes: pl.LazyFrame) -> pl.LazyFrame:
-    """Return a row a picture: roles boxed (bits), largest shares of object and person, flags of ours."""
-    ours = pl.col("bit").is_not_null()
-    return boxes.group_by("ImageID").agg(
-        pl.col("bit").fill_null(0).bitwise_or().alias("boxed"),
-        pl.col("share").filter("thing").max().alias("thing_share"),
-        pl.col("share").filter("someone").max().alias("person_share"),
-        *[(pl.col(flag) & ours).any().cast(pl.Int8).alias(flag) for flag in FLAGS],
-    )
-
-
-def _labelled(labels: pl.LazyFrame) -> pl.LazyFrame:
-    """Return a row a picture: roles verified present (bits), and whether a person was verified absent."""
-    absent = (pl.col("LabelName") == PERSON) & ~pl.col("present")
-    return labels.group_by("ImageID").agg(
-        pl.when("present").then(pl.col("bit")).fill_null(0).bitwise_or().alias("positive"),
-        absent.any().cast(pl.Int8).alias("person_absent"),
-    )
-
-
-def _read(known: dict[str, np.ndarray], min_area: float) -> dict[str, np.ndarray]:
-    """Read object, person and first problem from the roles boxed and labelled and the largest shares."""
-    boxed, said = (
-        {role: known[kind] & (1 << place) > 0 for place, role in enumerate(_ROLES)}
-        for kind in ("boxed", "positive")
-    )
-    number = sum(boxed[thing].astype(int) for thing in PARENTS)
-    people = np.any([boxed[one] for one in PEOPLE], axis=0)
-    someone = people | boxed["part"]
-    male, female = boxed["man"] | boxed["boy"], boxed["woman"] | boxed["girl"]
-    person = np.select(
-        [male & female, boxed["person"] | (someone & ~male & ~female), male, female],
-        ["both", "unknown", "man", "woman"],
-        default="",
-    )
-    child = (male | female) & ~boxed["man"] & ~boxed["woman"]
-    whole = [*PARENTS, "man", "woman", "boy", "girl"]
-    unboxed = np.any([said[role] & ~boxed[role] for role in whole], axis=0)
-    rules = [
-        (unboxed | ((said["person"] | said["part"]) & ~someone), "labelled as present but not boxed"),
-        (child & (person != "both"), "a boy or a girl, and no man or woman"),
-        (
-            (number == 1) & (known["thing_share"] < min_area),
-            "one of the set's objects below the minimum area",
-        ),
-        (people & (known["person_share"] < min_area), "a person below the minimum area"),
-    ]
-    problem = np.select([rule for rule, _ in rules], [text for _, text in rules], default="")
-    only = np.select([number > 1, *[boxed[thing] for thing in PARENTS]], ["several", *PARENTS], default="")
-    return {"object": only, "person": person, "problem": problem}
+def _files(pictures: pl.DataFrame, folder: Path) -> pl.DataFrame:
+    """Return ``pictures`` with each one's file, null where there is none."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"the folder of Open Images pictures must exist; {folder} does not.")
+    stored = by_stem(folder)
+    names = pl.Series("id", list(stored), dtype=pl.String)
+    files = pl.DataFrame({"id": names, "file": pl.Series(list(stored.values()), dtype=pl.String)})
+    if pictures["id"].dtype == pl.UInt64:
+        number = pl.col("id").str.to_integer(base=16, dtype=pl.UInt64, strict=False)
+        files = files.filter(pl.col("id").str.len_bytes() == 16).with_columns(number).drop_nulls("id")
+    return pictures.join(files.unique("id", keep="first", maintain_order=True), on="id", how="left")
 
 
 def _expansion(files: Files) -> list[str]:
@@ -210,9 +164,11 @@ def _expansion(files: Files) -> list[str]:
     return notes
 
 
-def _check(min_area: float, allow: Sequence[str]) -> None:
+def _check(min_area: float, allow: Sequence[str], gender: str) -> None:
     if isinstance(min_area, bool) or not isinstance(min_area, int | float) or not 0 <= min_area <= 1:
         raise ValueError(f"min_area must be a share of the picture from 0 to 1; got {min_area!r}.")
     unknown = [one for one in allow if one not in FLAGS] if not isinstance(allow, str) else [allow]
     if unknown:
         raise ValueError(f"allow must hold only {', '.join(FLAGS)}; got {', '.join(map(repr, unknown))}.")
+    if gender not in GENDERS:
+        raise ValueError(f"gender must be one of {', '.join(GENDERS)}; got {gender!r}.")

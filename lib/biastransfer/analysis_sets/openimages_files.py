@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-_BOX = ["ImageID", "LabelName", "XMin", "XMax", "YMin", "YMax", "IsGroupOf", "IsDepiction", "IsInside"]
+_SIDES = ["XMin", "XMax", "YMin", "YMax"]
 _LABEL = ["ImageID", "Source", "LabelName", "Confidence"]
 FLAGS = {"group_of": "IsGroupOf", "depiction": "IsDepiction", "inside": "IsInside"}
 
@@ -60,12 +60,39 @@ def find(root: Path, *, boxes: bool = True) -> Files:
     return files
 
 
-def scan_boxes(files: Sequence[Path]) -> pl.LazyFrame:
-    """Return the box files as one lazy table with the columns that curation needs, flags as booleans."""
-    table = _scan(files, _BOX, {name: pl.Float32 for name in _BOX[2:6]} | dict.fromkeys(_BOX[6:], pl.Int8))
-    area = (pl.col("XMax") - pl.col("XMin")) * (pl.col("YMax") - pl.col("YMin"))
-    flags = [(pl.col(column) == 1).alias(name) for name, column in FLAGS.items()]  # -1 means not annotated
-    return table.select("ImageID", "LabelName", area.alias("share"), *flags)
+def scan_boxes(files: Sequence[Path], *, area: bool = True) -> pl.LazyFrame:
+    """Return the box files as one lazy table with the columns that curation needs, flags as booleans.
+
+    Parameters
+    ----------
+    files : sequence of Path
+    area : bool
+        Whether the boxes' areas are wanted; without them ``share`` is 1, and four columns are not read.
+    """
+    return _boxes(files, {name: name for name in FLAGS.values()}, [], area)
+
+
+def scan_people(files: Sequence[Path]) -> pl.LazyFrame:
+    """Return MIAP's boxes as `scan_boxes` does, with GenderPresentation and AgePresentation as they are.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        ``open_images_extended_miap_boxes_*.csv``; their flags are called IsDepictionOf and IsInsideOf.
+    """
+    names = {"IsGroupOf": "IsGroupOf", "IsDepiction": "IsDepictionOf", "IsInside": "IsInsideOf"}
+    return _boxes(files, names, ["GenderPresentation", "AgePresentation"], True)
+
+
+def _boxes(files: Sequence[Path], names: dict[str, str], more: Sequence[str], area: bool) -> pl.LazyFrame:
+    types: dict = dict.fromkeys(_SIDES, pl.Float32) | dict.fromkeys(names.values(), pl.Int8)
+    columns = ["ImageID", "LabelName", *(_SIDES if area else []), *names.values(), *more]
+    share = (pl.col("XMax") - pl.col("XMin")) * (pl.col("YMax") - pl.col("YMin")) if area else pl.lit(1.0)
+    flags = [(pl.col(names[column]) == 1).alias(name) for name, column in FLAGS.items()]  # -1: not annotated
+    table = _scan(files, columns, types)
+    return table.select(
+        "ImageID", "LabelName", share.alias("share"), *flags, *more
+    )
 
 
 def scan_labels(files: Sequence[Path]) -> pl.LazyFrame:

@@ -10,7 +10,8 @@ import pandas as pd
 from . import picture_files
 from .archive import original_names, unpack
 from .choosing import check_choice
-from .manifest import AnalysisSet, assemble, decisions
+from .decisions import decisions
+from .manifest import AnalysisSet, assemble
 
 LISTS = {"openimages": "openimages_test", "coco": "coco_test"}
 PICTURES = "oi_png"
