@@ -5,6 +5,7 @@ from biastransfer.nulls.detectable import detectable_effect, significant_correla
 from biastransfer.nulls.place import BASELINE, NULLS, UNTRAINED, collapse, place
 from biastransfer.nulls.shuffled import shuffled_effects
 from biastransfer.nulls.tables import (
+    TRANSFER_TABLES,
     association_numbers,
     association_table,
     similarity_differences,
@@ -15,6 +16,7 @@ from biastransfer.nulls.tables import (
 __all__ = [
     "BASELINE",
     "NULLS",
+    "TRANSFER_TABLES",
     "UNTRAINED",
     "added_intervals",
     "association_numbers",

@@ -15,6 +15,7 @@ KEYS = ["backbone", "stage", "target", "seed"]
 COLUMNS_SAID = {name: name for name in ("r", "low", "high")}
 ITEMS_SAID = {"item": "item", "r_without": "without", "lowest": "lowest", "highest": "highest"}
 SAID = [*COLUMNS_SAID.values(), *ITEMS_SAID.values()]
+TRANSFER_TABLES = ("transfer", "transfer_references", "transfer_items")
 ADJUSTED = ["p_holm", "p_by", "p_bh", "p_maxt"]
 
 
@@ -191,11 +192,9 @@ def transfer_tables(
     )
     scores = scores.join(bounds, on=keys)
     scores["n_untrained"] = scores["n_untrained"].fillna(0).astype(int)
-    return {
-        "transfer": scores.assign(r_significant=scores["n"].map(significant_correlation)),
-        "transfer_references": references,
-        "transfer_items": transfer.item_contributions(embedded, set_name, run),
-    }
+    scores = scores.assign(r_significant=scores["n"].map(significant_correlation))
+    contributions = transfer.item_contributions(embedded, set_name, run)
+    return dict(zip(TRANSFER_TABLES, (scores, references, contributions)))
 
 
 def transfer_numbers(frame: pd.DataFrame, items: pd.DataFrame) -> dict[str, float | int | str]:
