@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from .. import paths
 
 NAMES = "names.json"
-_BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
+BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 _LARGEST = 64 * 2**20  # bytes a member: pictures of short side 256 have at most a megabyte
 
 
@@ -80,8 +80,7 @@ def _extract(tar: Path, folder: Path) -> dict[str, str]:
             for member in archive:
                 if not member.isfile():
                     continue
-                place = _place(member, tar)
-                target = folder / place
+                target = folder / _place(member, tar)
                 while target.exists():  # two names that differ only in control characters
                     target = target.with_name(f"{target.stem}~{target.suffix}")
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -89,19 +88,38 @@ def _extract(tar: Path, folder: Path) -> dict[str, str]:
                     shutil.copyfileobj(source, copy)
                 if target != folder / member.name:
                     renamed[target.relative_to(folder).as_posix()] = member.name
-    except _BROKEN as problem:
+    except BROKEN as problem:
         what = str(problem).splitlines()[0].rstrip(":")
         raise ValueError(f"{tar} must be a whole tar file; {what}. Fetch it again.") from problem
     return renamed
 
 
+def safe_place(name: str, archive: Path) -> PurePosixPath:
+    """Return the path below a folder that a member called ``name`` of an ``archive`` may have.
+
+    Raises
+    ------
+    ValueError
+        The name is absolute, or leads out of the folder.
+
+    Notes
+    -----
+    Control characters are taken out.
+
+    Examples
+    --------
+    >>> safe_place("a/b.png\\n", Path("x.tar")).as_posix()
+    'a/b.png'
+    """
+    place = PurePosixPath("".join(one for one in name if one.isprintable()))
+    if place.is_absolute() or ".." in place.parts or not place.parts:
+        raise ValueError(f"{archive} must hold only paths below its own folder; got {name!r}. Do not use it.")
+    return place
+
+
 def _place(member: tarfile.TarInfo, tar: Path) -> PurePosixPath:
     """Return where a member goes, or raise when it is no place of ours."""
-    place = PurePosixPath("".join(one for one in member.name if one.isprintable()))
-    if place.is_absolute() or ".." in place.parts or not place.parts:
-        raise ValueError(
-            f"{tar} must hold only paths below its own folder; got {member.name!r}. Do not use it."
-        )
+    place = safe_place(member.name, tar)
     if member.size > _LARGEST:
         raise ValueError(
             f"{tar} must hold no file over {_LARGEST >> 20} MiB; {member.name!r} has {member.size:,} bytes."
