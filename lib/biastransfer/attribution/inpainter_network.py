@@ -46,7 +46,7 @@ class InpainterNet(nn.Module):
     picture's mean at 1/32, decoder with added skip connections; the output is pixel-shuffled to full size.
     """
 
-    def __init__(self, widths: tuple[int, int, int, int] = (64, 112, 144, 176)):
+    def __init__(self, widths: tuple[int, int, int, int] = (48, 96, 128, 160)):
         super().__init__()
         a, b, c, d = widths
         self.stem = nn.Sequential(Gated(64, a), Gated(a, a))

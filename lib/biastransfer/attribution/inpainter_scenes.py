@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFilter
+from PIL import Image, ImageDraw
+from scipy.ndimage import maximum_filter1d
 
 from biastransfer import paths
 from biastransfer.analysis_sets.scene_drawing import draw_scene
@@ -65,7 +66,8 @@ def widened(mask: np.ndarray, by: int) -> np.ndarray:
     """Return an (H, W) bool ``mask`` grown by ``by`` pixels in every direction (a square brush)."""
     if by < 1:
         return mask
-    return np.asarray(Image.fromarray(mask).convert("L").filter(ImageFilter.MaxFilter(2 * by + 1))) > 0
+    across = maximum_filter1d(mask.view(np.uint8), 2 * by + 1, axis=1, mode="constant")
+    return maximum_filter1d(across, 2 * by + 1, axis=0, mode="constant").view(bool)
 
 
 def draw_hole(rng: np.random.Generator, size: int, silhouettes: np.ndarray) -> np.ndarray:

@@ -5,8 +5,10 @@ Seeded and resumable: every step's pictures and holes follow from (seed, step), 
 """
 
 import argparse
+import concurrent.futures
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -36,7 +38,7 @@ class Settings:
     seed: int = 0
     scenes: int = 1500
     small: int = 3000
-    large: int = 600
+    large: int = 500
     small_batch: int = 16
     large_batch: int = 8
     rate: float = 1.5e-3
@@ -63,8 +65,9 @@ def train(settings: Settings, *, minutes: float = float("inf")) -> bool:
     optimizer = torch.optim.AdamW(net.parameters(), settings.rate, weight_decay=1e-4)
     step, curve = _resume(state_file, net, mean, optimizer)
     losses: list[float] = []
+    batches = _batches(scenes, settings, step)
     while step < settings.steps and time.monotonic() - started < 60 * minutes:
-        losses.append(_step(net, optimizer, scenes, settings, step))
+        losses.append(_step(net, optimizer, next(batches), settings, step))
         _follow(mean, net, min(settings.average, (step + 1) / (step + 10)))
         step += 1
         if step % _REPORT == 0 or step == settings.steps:
@@ -84,15 +87,30 @@ def train(settings: Settings, *, minutes: float = float("inf")) -> bool:
     return True
 
 
-def _step(net, optimizer, scenes: Removals, settings: Settings, step: int) -> float:
-    small = step < settings.small
-    size, count = (128, settings.small_batch) if small else (224, settings.large_batch)
-    pixels, holes, wanted = training_batch(scenes, size, count, (settings.seed, step))
+def _batches(scenes: Removals, settings: Settings, first: int) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Yield the batches from step ``first`` on, the next one drawn while the last one is learned from."""
+
+    def draw(step: int):
+        small = step < settings.small
+        size, count = (128, settings.small_batch) if small else (224, settings.large_batch)
+        return training_batch(scenes, size, count, (settings.seed, step))
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(draw, first)
+        for step in range(first + 1, settings.steps + 1):
+            ready, coming = coming.result(), pool.submit(draw, step)
+            yield ready
+
+
+def _step(net, optimizer, batch, settings: Settings, step: int) -> float:
+    pixels, holes, wanted = batch
     ramp = min(1, (step + 1) / 100) * 0.5 * (1 + np.cos(np.pi * step / settings.steps))
     for group in optimizer.param_groups:
         group["lr"] = settings.rate * ramp
     optimizer.zero_grad(set_to_none=True)
-    loss = _loss(net(pixels, holes), wanted, holes)
+    with torch.autocast("cpu", torch.bfloat16):
+        answer = net(pixels, holes)
+    loss = _loss(answer.float(), wanted, holes)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
     optimizer.step()
