@@ -20,8 +20,8 @@ class Architecture:
     ``build(seed)`` gives the network with initial weights. Its pretrained ones are the state dict that
     ``packaged(module)`` reads from a pip package, or the file that ``weights`` names; with neither it has
     none. ``convert`` renames tensors of files in a foreign layout. ``look(module)`` gives the fields that
-    only a built network can tell. The others mean what they mean in `Backbone`; ``label_set`` names the classes of
-    the logits, ``learned_from`` says what the weights saw.
+    only a built network can tell. The others mean what they mean in `Backbone`; ``label_set`` names the
+    classes of the logits, ``learned_from`` says what the weights saw.
     """
 
     build: Callable[[int], nn.Module]
