@@ -113,7 +113,7 @@ def plan(run: str, data: Mapping[str, str] | None = None) -> list[Page]:
     beside = load_pages(RELEASED, data) if run in (RELEASED, MAIN_BESIDE_RELEASED) else []
     _check_data(run, data, beside if run == RELEASED else main)
     missing = [file for page in beside for file in page.reads if not file.exists()]
-    if missing and run == RELEASED:
+    if missing and run == RELEASED and not data:
         raise RunError(
             f"{missing[0].relative_to(paths.root())} must hold the committed numbers, but is not there; "
             "compute it with make book RUN=released RELEASED=<folder or tar> COCO_MINI=<folder>."
@@ -126,7 +126,9 @@ def plan(run: str, data: Mapping[str, str] | None = None) -> list[Page]:
             replace(page, reads=(*page.reads, *{computed[file] for file in page.reads if file in computed}))
             for page in main
         ]
-    return main + [page for page in beside if not set(page.reads) & set(missing)]
+    beside = [page for page in beside if not set(page.reads) & set(missing)]
+    there = {page.name for page in beside}
+    return main + [replace(page, after=tuple(filter(there.__contains__, page.after))) for page in beside]
 
 
 def _check_data(run: str, data: Mapping[str, str], pages: list[Page]) -> None:
