@@ -106,7 +106,7 @@ def _step(net, optimizer, batch, settings: Settings, step: int) -> float:
     pixels, holes, wanted = batch
     ramp = min(1, (step + 1) / 100) * 0.5 * (1 + np.cos(np.pi * step / settings.steps))
     for group in optimizer.param_groups:
-        group["lr"] = settings.rate * ramp
+        group["lr"] = float(settings.rate * ramp)
     optimizer.zero_grad(set_to_none=True)
     with torch.autocast("cpu", torch.bfloat16):
         answer = net(pixels, holes)
