@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from biastransfer.attribution.networks import eval_mode, pixel_module
+from biastransfer.attribution.networks import PixelModule, eval_mode, pixel_module
 from biastransfer.backbones import Backbone, forward_layer, layer_path
 from biastransfer.cosines import unit_lengths
 
@@ -141,7 +141,7 @@ def association_score(
     path = layer_path(backbone, layer)
     direction = torch.from_numpy(_mean_direction(A, "A") - _mean_direction(B, "B"))
 
-    def read(network: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    def read(network: PixelModule, images: torch.Tensor) -> torch.Tensor:
         z = forward_layer(network.network, network.normalise(images), path)
         if z.ndim != 2 or z.shape[1] != len(direction):
             raise ValueError(
@@ -158,7 +158,7 @@ def check_scores(values, count: int, output: str | None = None) -> torch.Tensor:
 
     Parameters
     ----------
-    values : (N,) tensor
+    values : (N,) or (N, 1) tensor
         What a score gave.
     count : int
         N, the number of pictures that it was given.
@@ -171,6 +171,8 @@ def check_scores(values, count: int, output: str | None = None) -> torch.Tensor:
         If there is not one number a picture, if any is NaN or infinite (the message says how many), or if
         a probability leaves [0, 1].
     """
+    if isinstance(values, torch.Tensor) and values.shape == (count, 1):
+        values = values[:, 0]
     if not isinstance(values, torch.Tensor) or values.shape != (count,):
         got = f"shape {tuple(values.shape)}" if hasattr(values, "shape") else type(values).__name__
         raise ValueError(
@@ -183,7 +185,7 @@ def check_scores(values, count: int, output: str | None = None) -> torch.Tensor:
             "weights and the fill."
         )
     if output in PROBABILITIES and count:
-        low, high = float(values.min()), float(values.max())
+        low, high = float(values.detach().min()), float(values.detach().max())
         if low < -_SLACK or high > 1 + _SLACK:
             raise ValueError(
                 f"probabilities must lie in [0, 1]; got {low:.3g} to {high:.3g}. The network gives logits: "
