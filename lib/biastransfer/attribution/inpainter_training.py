@@ -37,8 +37,8 @@ class Settings:
 
     seed: int = 0
     scenes: int = 1500
-    small: int = 3000
-    large: int = 500
+    small: int = 4500
+    large: int = 1000
     small_batch: int = 16
     large_batch: int = 8
     rate: float = 1.5e-3
@@ -60,7 +60,7 @@ def train(settings: Settings, *, minutes: float = float("inf")) -> bool:
     scenes = cached_removals("train", settings.scenes, seed=settings.seed)
     held_out = held_out_batch(settings.seed)
     torch.manual_seed(settings.seed)
-    net, mean = InpainterNet(), InpainterNet()
+    net, mean = (InpainterNet().to(memory_format=torch.channels_last) for _ in range(2))
     mean.load_state_dict(net.state_dict())
     optimizer = torch.optim.AdamW(net.parameters(), settings.rate, weight_decay=1e-4)
     step, curve = _resume(state_file, net, mean, optimizer)
@@ -109,7 +109,7 @@ def _step(net, optimizer, batch, settings: Settings, step: int) -> float:
         group["lr"] = float(settings.rate * ramp)
     optimizer.zero_grad(set_to_none=True)
     with torch.autocast("cpu", torch.bfloat16):
-        answer = net(pixels, holes)
+        answer = net(pixels.contiguous(memory_format=torch.channels_last), holes)
     loss = _loss(answer.float(), wanted, holes)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)

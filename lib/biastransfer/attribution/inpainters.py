@@ -70,10 +70,17 @@ def road(*, seed: int, noise: float) -> PixelFill:
 
     def fill_one(pixels: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         imputed = impute_linearly(pixels[0].cpu().numpy(), mask[0, 0].cpu().numpy())
-        imputed += noise * np.random.default_rng(seed).standard_normal(imputed.shape)
+        imputed += noise * normal_field(seed, *imputed.shape[1:]).numpy()
         return torch.from_numpy(imputed)[None].to(pixels)
 
     return one_by_one(fill_one)
+
+
+@functools.lru_cache(maxsize=8)
+def normal_field(seed: int, height: int, width: int) -> torch.Tensor:
+    """Return (3, ``height``, ``width``) standard normal numbers, float32, the same for the same ``seed``."""
+    field = np.random.default_rng(seed).standard_normal((3, height, width), dtype=np.float32)
+    return torch.from_numpy(field)
 
 
 def lama(*, seed: int, path: str | Path | None) -> PixelFill:

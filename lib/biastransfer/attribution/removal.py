@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch.nn.functional import conv2d, pad
 
@@ -224,8 +223,8 @@ def _blur(*, seed: int, kernel: int, sigma: float) -> Fill:
 
 def _noise(*, seed: int, mean: tuple[float, float, float], std: tuple[float, float, float]) -> Fill:
     def noisy(pixels: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
-        field = np.random.default_rng(seed).standard_normal((3, *pixels.shape[-2:]), dtype=np.float32)
-        field = torch.from_numpy(field).to(pixels) * _column(std, pixels) + _column(mean, pixels)
+        field = inpainters.normal_field(seed, *pixels.shape[-2:]).to(pixels)
+        field = field * _column(std, pixels) + _column(mean, pixels)
         return field.clamp(0, 1).expand_as(pixels)
 
     return noisy
