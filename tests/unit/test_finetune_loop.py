@@ -16,9 +16,12 @@ from biastransfer import backbones, checkpoints, paths
 from biastransfer.finetune import curves, find_recipe, finetune, make_target, summary, table, training
 from biastransfer.finetune.evaluation import mean_average_precision
 from biastransfer.finetune.pictures import augment, open_pictures, to_batch
-from biastransfer.finetune.recipes import RECIPES, Recipe
+from biastransfer.finetune.recipes import RECIPES
 from biastransfer.finetune.resume import resume_file
-from biastransfer.finetune.training import DivergedError, make_optimizer, predict, rate_at
+from biastransfer.finetune.schedules import make_optimizer, rate_at
+from biastransfer.finetune.scoring import predict
+from biastransfer.finetune.settings import Recipe
+from biastransfer.finetune.training import DivergedError
 
 QUICK = Recipe("quick", epochs=2, lr=0.01, batch_size=5, size=48, shift=4, schedule="cosine", warmup=0.2)
 NAMES = {"run": "test", "target_name": "squares"}
@@ -350,9 +353,9 @@ def test_callers_random_state_and_mode_are_left_alone(target):
 
 def test_pictures_read_on_demand_train_to_the_same_weights(target, monkeypatch):
     expected = weights(train(target).last)
-    from biastransfer.finetune import loop
+    from biastransfer.finetune import job
 
-    monkeypatch.setattr(loop, "open_pictures", lambda files, t: open_pictures(files, t, keep_bytes=0))
+    monkeypatch.setattr(job, "open_pictures", lambda files, t: open_pictures(files, t, keep_bytes=0))
     again = weights(train(target).last)
     assert all(torch.equal(again[name], value) for name, value in expected.items())
 
@@ -444,7 +447,9 @@ def test_recipes_are_found_or_listed():
         ({"schedule": "linear"}, "schedule must be one of constant, cosine, plateau; got 'linear'"),
         ({"epochs": 0}, "epochs must be above 0; got 0"),
         ({"flip": 1.5}, "flip must be in 0..1"),
-        ({"precision": "fp16"}, "precision must be one of fp32, bf16"),
+        ({"precision": "fp8"}, "precision must be one of fp32, tf32, bf16, fp16; got .fp8."),
+        ({"accumulate": 0}, "accumulate must be above 0; got 0"),
+        ({"accumulate": 6}, "accumulate divides batch_size pictures; got 6 parts of 5"),
     ],
 )
 def test_impossible_recipes_are_explained(change, message):

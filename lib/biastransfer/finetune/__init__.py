@@ -1,10 +1,11 @@
 """Finetuning on a multi-label target: data, recipes, loop, evaluation and the tables of what came out."""
 
 from biastransfer.finetune.data import load_target
-from biastransfer.finetune.evaluation import chance_map, mean_average_precision, micro_f1
+from biastransfer.finetune.evaluation import chance_map, chance_micro_f1, mean_average_precision, micro_f1
 from biastransfer.finetune.loop import FinetuneResult, finetune
 from biastransfer.finetune.prepare import ensure, prepare_target, target_folder
-from biastransfer.finetune.recipes import RECIPES, Recipe, find_recipe
+from biastransfer.finetune.recipes import RECIPES, find_recipe
+from biastransfer.finetune.settings import Recipe
 from biastransfer.finetune.tables import curves, summary, table
 from biastransfer.finetune.targets import Split, Target, make_target
 from biastransfer.finetune.training import DivergedError
@@ -17,6 +18,7 @@ __all__ = [
     "Split",
     "Target",
     "chance_map",
+    "chance_micro_f1",
     "curves",
     "ensure",
     "find_recipe",

@@ -1,37 +1,25 @@
 """Finetuning a backbone on a multi-label target: epochs, best and last checkpoint, history, resuming."""
 
+import copy
 import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import torch
 
-from biastransfer import backbones, checkpoints, paths
+from biastransfer import backbones, distributed, paths
 from biastransfer.backbones import Backbone
-from biastransfer.finetune.evaluation import (
-    binary_cross_entropy,
-    chance_map,
-    mean_average_precision,
-    micro_f1,
-    sigmoid,
-)
-from biastransfer.finetune.pictures import open_pictures
-from biastransfer.finetune.recipes import Recipe, find_recipe
-from biastransfer.finetune.resume import identity, load_progress, resume_file, save_progress
+from biastransfer.finetune.devices import choose_device, make_scaler, stated_precision
+from biastransfer.finetune.job import Job, prepare, row, save, score
+from biastransfer.finetune.recipes import find_recipe
+from biastransfer.finetune.resume import Progress, identity, load_progress, resume_file, save_progress
+from biastransfer.finetune.schedules import make_optimizer, make_plateau, rate_at
+from biastransfer.finetune.settings import Recipe
 from biastransfer.finetune.tables import COLUMNS, history_file, value_of
-from biastransfer.finetune.targets import Split, Target
-from biastransfer.finetune.training import (
-    DivergedError,
-    choose_device,
-    make_optimizer,
-    make_plateau,
-    predict,
-    rate_at,
-    train_epoch,
-)
+from biastransfer.finetune.targets import Target
+from biastransfer.finetune.training import train_epoch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,25 +38,8 @@ class FinetuneResult:
     notes: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True)
-class _Job:
-    """What stays fixed through one finetuning."""
-
-    backbone: Backbone
-    target: Target
-    recipe: Recipe
-    rate: float
-    device: torch.device
-    pictures: dict
-    keys: tuple  # run, backbone, target, seed: the first columns of the history and the checkpoint's path
-
-    @property
-    def seed(self) -> int:
-        return self.keys[-1]
-
-
 def finetune(
-    backbone_name: str,
+    backbone: str | Backbone,
     target: Target,
     *,
     run: str,
@@ -83,21 +54,21 @@ def finetune(
 
     Parameters
     ----------
-    backbone_name : str
-        A name of `backbones.list_backbones`.
+    backbone : str or Backbone
+        A name that `backbones.load_backbone` knows, or a loaded one, for instance of a local file.
     target : Target
     run, target_name : str
-        Name the files: ``paths.checkpoint(run, backbone_name, target_name, seed)`` and the history's CSV.
+        Name the files: ``paths.checkpoint(run, backbone's name, target_name, seed)`` and the history's CSV.
     recipe : str or Recipe
         A name as `find_recipe` knows it, or settings of one's own.
     seed : int
         Of the new head, the order of the pictures, augmentation and dropout.
     device : str, optional
-        Default: the first CUDA device, else the CPU.
+        Default: the first CUDA device, else the CPU; under torchrun each rank's own CUDA device.
     resume : bool
         Go on where a killed training of exactly these settings stopped; False starts over.
     report : callable, optional
-        Gets one sentence an epoch.
+        Gets one sentence an epoch, on the first rank.
 
     Returns
     -------
@@ -107,7 +78,8 @@ def finetune(
     Raises
     ------
     ValueError
-        Unknown backbone or recipe, labels that do not fit the classes.
+        Unknown backbone or recipe, labels that do not fit the classes, a precision that the device lacks,
+        fewer pictures in a step than ranks × accumulate.
     DivergedError
         The loss or a score is not finite; names epoch, batch and pictures.
     ImageReadError
@@ -116,52 +88,59 @@ def finetune(
     Notes
     -----
     Multi-label binary cross-entropy over the known labels; all weights are trained, batch norm in train mode
-    (it normalises by batches of 8 to 16 here). Training and validation see ``recipe.size`` pixels; the
+    (it normalises by the step's batch). Training and validation see ``recipe.size`` pixels; the
     checkpoint keeps the backbone's own transform, so that embeddings before and after are taken at one size.
     On a CPU the same seed and number of threads give the same weights bit for bit, also after a kill; GPUs
     may differ in the last digits. The best epoch is the one with the highest ``recipe.monitor`` on the
     validation split, the earliest of equals; test numbers are that epoch's.
+
+    Started by torchrun, the ranks train one network together: each step's batch is divided among them, batch
+    norm sees all parts, every picture is scored once, the first rank writes. The weights are those of one
+    process up to the order of sums; only dropout is drawn rank by rank. A training killed on some number of
+    ranks may go on with another.
     """
     started = time.perf_counter()
-    recipe = find_recipe(recipe, backbone_name)
-    device_, why = choose_device(device)
-    job = _prepare(backbone_name, target, recipe, device_, (run, backbone_name, target_name, seed))
-    module = job.backbone.module
+    distributed.start(device)
+    name = backbone if isinstance(backbone, str) else backbone.name
+    recipe = find_recipe(recipe, name)
+    device_, why = choose_device(device, recipe.precision)
+    with torch.random.fork_rng(devices=[]):  # the caller's random state stays as it is
+        pretrained = backbones.load_backbone(name) if isinstance(backbone, str) else backbone
+        job = prepare(pretrained, target, recipe, device_, (run, name, target_name, seed))
+    with stated_precision(recipe.precision):
+        return _run(job, resume, report, why, started)
+
+
+def _run(job: Job, resume: bool, report, why: str, started: float) -> FinetuneResult:
+    recipe, module = job.recipe, job.backbone.module
     optimizer = make_optimizer(module, recipe, job.rate)
+    scaler = make_scaler(job.device, recipe.precision)
     scheduler = make_plateau(optimizer, recipe)
-    key = identity(job.backbone, job.target, recipe, seed, device_.type)
+    parts = {"module": module, "optimizer": optimizer, "scheduler": scheduler, "scaler": scaler}
+    key = distributed.from_first(
+        lambda: identity(job.backbone, job.target, recipe, job.seed, job.device.type)
+    )
     file = resume_file(*job.keys)
     if not resume:
-        file.unlink(missing_ok=True)
-    progress = load_progress(file, key, module, optimizer, scheduler)
+        _forget(file)
+    progress = load_progress(file, key, **parts)
     resumed_from = progress.epoch
     if not progress.history:
-        progress.history += _score(job, job.target.val, 0)
+        progress.history += score(job, job.target.val, 0)
     while not _finished(progress, recipe):
-        _one_epoch(job, progress, optimizer, scheduler)
-        save_progress(file, key, progress, module, optimizer, scheduler)
-        if report:
+        _one_epoch(job, progress, optimizer, scheduler, scaler)
+        save_progress(file, key, progress, **parts)
+        if report and distributed.is_first():
             report(_sentence(job, progress))
     return _finish(job, progress, file, why, started, resumed_from)
 
 
-def _prepare(backbone_name, target: Target, recipe: Recipe, device, keys) -> _Job:
-    target = target.limit(recipe.max_train, recipe.max_val, recipe.max_test)
-    with torch.random.fork_rng(devices=[]):  # the caller's random state stays as it is
-        pretrained = backbones.load_backbone(backbone_name)
-        backbone = backbones.replace_head(pretrained, target.classes, seed=keys[-1])
-    backbone.module.to(device=device, memory_format=torch.channels_last)
-    transform = backbone.transform.with_size(recipe.size) if recipe.size else backbone.transform
-    pictures = {split.name: open_pictures(split.files, transform) for split in target.splits}
-    return _Job(backbone, target, recipe, recipe.rate(backbone_name), device, pictures, keys)
-
-
-def _finished(progress, recipe: Recipe) -> bool:
+def _finished(progress: Progress, recipe: Recipe) -> bool:
     waited = progress.epoch - progress.best_epoch
     return progress.epoch >= recipe.epochs or (recipe.stop_after is not None and waited >= recipe.stop_after)
 
 
-def _one_epoch(job: _Job, progress, optimizer, scheduler) -> None:
+def _one_epoch(job: Job, progress: Progress, optimizer, scheduler, scaler) -> None:
     """Train and score one epoch, keep it when it is the best; a kill repeats exactly this epoch."""
     recipe, epoch, train = job.recipe, progress.epoch + 1, job.target.train
     per_epoch = -(-len(train) // recipe.batch_size)
@@ -172,76 +151,56 @@ def _one_epoch(job: _Job, progress, optimizer, scheduler) -> None:
             group["lr"] = rate_at(recipe, job.rate, step, recipe.epochs * per_epoch)
 
     loss = train_epoch(
-        job.backbone.module, optimizer, job.pictures["train"], train.labels, recipe,
-        epoch=epoch, seed=job.seed, device=job.device, set_rate=None if scheduler else set_rate,
+        job.trained, optimizer, job.pictures["train"], train.labels, recipe, epoch=epoch, seed=job.seed,
+        device=job.device, set_rate=None if scheduler else set_rate, scaler=scaler,
     )  # fmt: skip
-    rows = [_row(job, epoch, train, "loss", loss), *_score(job, job.target.val, epoch)]
+    rows = [row(job, epoch, train, "loss", loss), *score(job, job.target.val, epoch)]
     value = value_of(rows, recipe.monitor)
     if scheduler:
         scheduler.step(value)
-    if value > progress.best_value or not progress.best_epoch:
+    if recipe.keep == "last" or value > progress.best_value or not progress.best_epoch:
         progress.best_epoch, progress.best_value = epoch, value
-        _save(job, "best", epoch, rows)
+        save(job, "best", epoch, rows)
     progress.epoch = epoch
     progress.history += rows
 
 
-def _row(job: _Job, epoch: int, split: Split, metric: str, value: float, of: str = "") -> list:
-    return [*job.keys, job.recipe.name, epoch, split.name, metric, of, float(value), len(split)]
-
-
-def _score(job: _Job, split: Split, epoch: int, module=None) -> list[list]:
-    """Return the history rows of one split: loss, mAP, micro-F1, chance, every class's precision."""
-    logits = predict(module or job.backbone.module, job.pictures[split.name], job.device, job.recipe)
-    if not np.isfinite(logits).all():
-        raise DivergedError(
-            f"scores must stay finite; after epoch {epoch} those of the {split.name} split are not. "
-            "Lower the learning rate."
-        )
-    macro, per_class = mean_average_precision(split.labels, logits)
-    values = {
-        "loss": binary_cross_entropy(split.labels, logits),
-        "mAP": macro,
-        "micro-F1": micro_f1(split.labels, sigmoid(logits)),
-        "chance mAP": chance_map(split.labels),
-    }
-    rows = [_row(job, epoch, split, metric, value) for metric, value in values.items()]
-    return rows + [
-        _row(job, epoch, split, "AP", value, name) for name, value in zip(job.target.classes, per_class)
-    ]
-
-
-def _save(job: _Job, which: str, epoch: int, rows: list[list]) -> Path:
-    return checkpoints.save(
-        job.backbone,
-        paths.checkpoint(*job.keys, which),
-        recipe=dataclasses.asdict(job.recipe),
-        seed=job.seed,
-        epoch=epoch,
-        target=job.keys[2],
-        validation={metric: value_of(rows, metric) for metric in ("mAP", "micro-F1")},
-    )
-
-
-def _finish(job: _Job, progress, file: Path, why: str, started: float, resumed_from: int) -> FinetuneResult:
-    """Write the last checkpoint, score the best one on test, write the history, forget the progress."""
-    last = _save(job, "last", progress.epoch, progress.history[-4 - len(job.target.classes) :])
+def _finish(job: Job, progress, file: Path, why: str, started: float, resumed_from: int) -> FinetuneResult:
+    """Write the last checkpoint, score the kept one on test, write the history, forget the progress."""
+    last = save(job, "last", progress.epoch, _latest(progress))
     best = paths.checkpoint(*job.keys)
-    with torch.random.fork_rng(devices=[]):
-        chosen = backbones.load_backbone(best).module
-    chosen.to(device=job.device, memory_format=torch.channels_last)
-    rows = progress.history + _score(job, job.target.test, progress.best_epoch, chosen)
-    history = pd.DataFrame(rows, columns=COLUMNS)
-    csv = paths.write_csv(history, history_file(*job.keys))
-    file.unlink(missing_ok=True)
+    kept = copy.deepcopy(job.backbone.module)
+    kept.load_state_dict(distributed.from_first(lambda: _weights(best)))
+    rows = progress.history + score(job, job.target.test, progress.best_epoch, kept)
+    history, csv = pd.DataFrame(rows, columns=COLUMNS), history_file(*job.keys)
+    if distributed.is_first():
+        paths.write_csv(history, csv)
+    _forget(file)
     return FinetuneResult(
         history, best, last, csv, progress.best_epoch, str(job.device), why,
         time.perf_counter() - started, resumed_from, (*job.target.notes, *job.target.gaps()),
     )  # fmt: skip
 
 
-def _sentence(job: _Job, progress) -> str:
-    rows = progress.history[-4 - len(job.target.classes) :]
+def _weights(checkpoint: Path) -> dict:
+    """Return the weights of a network as it is rebuilt from a checkpoint, by whoever uses it next."""
+    with torch.random.fork_rng(devices=[]):
+        return backbones.load_backbone(checkpoint).module.state_dict()
+
+
+def _forget(file: Path) -> None:
+    if distributed.is_first():
+        file.unlink(missing_ok=True)
+
+
+def _latest(progress: Progress) -> list[list]:
+    """Return the history's rows of the last epoch."""
+    column = COLUMNS.index("epoch")
+    return [entry for entry in progress.history if entry[column] == progress.epoch]
+
+
+def _sentence(job: Job, progress: Progress) -> str:
+    rows = [entry for entry in _latest(progress) if entry[COLUMNS.index("split")] == "val"]
     return (
         f"{job.keys[1]} seed {job.seed}, epoch {progress.epoch} of {job.recipe.epochs}: "
         f"validation mAP {value_of(rows, 'mAP'):.3f} (chance {value_of(rows, 'chance mAP'):.3f})"

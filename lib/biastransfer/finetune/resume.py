@@ -9,10 +9,10 @@ from pathlib import Path
 
 import torch
 
-from biastransfer import paths
+from biastransfer import distributed, paths
 from biastransfer.backbones import Backbone
 from biastransfer.checkpoints import state_hash
-from biastransfer.finetune.recipes import Recipe
+from biastransfer.finetune.settings import Recipe
 from biastransfer.finetune.targets import Target, fingerprint
 
 
@@ -56,8 +56,8 @@ def identity(backbone: Backbone, target: Target, recipe: Recipe, seed: int, devi
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
-def save_progress(path: Path, key: str, progress: Progress, module, optimizer, scheduler) -> None:
-    """Write the state after an epoch.
+def save_progress(path: Path, key: str, progress: Progress, **parts) -> None:
+    """Write the state after an epoch; the first rank does.
 
     Parameters
     ----------
@@ -66,53 +66,52 @@ def save_progress(path: Path, key: str, progress: Progress, module, optimizer, s
     key : str
         From `identity`.
     progress : Progress
-    module, optimizer : torch.nn.Module, torch.optim.Optimizer
-    scheduler : torch.optim.lr_scheduler.ReduceLROnPlateau or None
+    **parts : torch.nn.Module, torch.optim.Optimizer …
+        All that has a ``state_dict``, by a name of its own; None is left out.
 
     Notes
     -----
     Random states are not in it: every epoch's shuffling, augmentation and dropout follow from (seed, epoch).
     """
-    state = {
-        "key": key,
-        "progress": asdict(progress),
-        "module": module.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "scheduler": scheduler.state_dict() if scheduler else {},
-    }
+    if not distributed.is_first():
+        return
+    states = {name: part.state_dict() for name, part in parts.items() if part is not None}
+    state = {"key": key, "progress": asdict(progress), **states}
     with paths.replacing(path) as partial:
         torch.save(state, partial)
 
 
-def load_progress(path: Path, key: str, module, optimizer, scheduler) -> Progress:
+def load_progress(path: Path, key: str, **parts) -> Progress:
     """Put a saved state back, where ``path`` holds one of this very training.
 
     Parameters
     ----------
     path : Path
-        May not exist.
+        May not exist. The first rank reads it for all.
     key : str
         From `identity`; a file with another key belongs to other settings and is left unread.
-    module, optimizer : torch.nn.Module, torch.optim.Optimizer
-        Changed in place.
-    scheduler : torch.optim.lr_scheduler.ReduceLROnPlateau or None
-        Changed in place.
+    **parts : torch.nn.Module, torch.optim.Optimizer …
+        As `save_progress` got them; changed in place.
 
     Returns
     -------
     Progress
         A fresh one (epoch 0, no history) when there is nothing to resume.
     """
-    if not path.is_file():
+    state = distributed.from_first(lambda: _read(path, key))
+    if state is None:
         return Progress()
+    for name, part in parts.items():
+        if part is not None:
+            part.load_state_dict(state[name])
+    return Progress(**state["progress"])
+
+
+def _read(path: Path, key: str) -> dict | None:
+    if not path.is_file():
+        return None
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile):
-        return Progress()  # not whole, although always written whole: the training starts over
-    if not isinstance(state, dict) or state.get("key") != key:
-        return Progress()
-    module.load_state_dict(state["module"])
-    optimizer.load_state_dict(state["optimizer"])
-    if scheduler:
-        scheduler.load_state_dict(state["scheduler"])
-    return Progress(**state["progress"])
+        return None  # not whole, although always written whole: the training starts over
+    return state if isinstance(state, dict) and state.get("key") == key else None

@@ -33,8 +33,9 @@ def table(run: str) -> pd.DataFrame:
     -------
     DataFrame
         Columns run, backbone, target, seed, recipe, epoch, split (train, val, test), metric, class, value, n.
-        Metrics: ``loss`` (nats ↓), ``mAP`` and ``micro-F1`` (0..1 ↑), ``chance mAP``, and ``AP`` with its
-        class; epoch 0 is before training; the test rows stand at the best epoch; n counts pictures.
+        Metrics: ``loss`` (nats ↓), ``mAP`` and ``micro-F1`` (0..1 ↑), ``chance mAP`` and ``chance micro-F1``,
+        and ``AP`` with its class; epoch 0 is before training; the test rows stand at the best epoch; n counts
+        pictures.
 
     Raises
     ------
@@ -65,9 +66,10 @@ def summary(history: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns run, backbone, target, seed, best_epoch, epochs, val_map, val_micro_f1, val_chance, test_map,
-        test_micro_f1, test_chance, before_map (validation mAP at epoch 0), classes (with an average precision
-        on test) and n_train, n_val, n_test. All of the best epoch; higher is better.
+        Columns run, backbone, target, seed, best_epoch, epochs, val_map, val_micro_f1, val_chance,
+        val_chance_f1, test_map, test_micro_f1, test_chance, test_chance_f1, before_map (validation mAP at
+        epoch 0), classes (with an average precision on test) and n_train, n_val, n_test. All of the best
+        epoch; higher is better.
     """
     return pd.DataFrame([_summed(keys, rows) for keys, rows in history.groupby(_KEYS, sort=False)])
 
@@ -88,9 +90,11 @@ def _summed(keys, rows: pd.DataFrame) -> dict:
         "val_map": pick("val", "mAP"),
         "val_micro_f1": pick("val", "micro-F1"),
         "val_chance": pick("val", "chance mAP"),
+        "val_chance_f1": pick("val", "chance micro-F1"),
         "test_map": pick("test", "mAP"),
         "test_micro_f1": pick("test", "micro-F1"),
         "test_chance": pick("test", "chance mAP"),
+        "test_chance_f1": pick("test", "chance micro-F1"),
         "before_map": pick("val", "mAP", 0),
         "classes": int(scored),
         **{f"n_{split}": int(sizes[split]) for split in ("train", "val", "test")},

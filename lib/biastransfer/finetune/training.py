@@ -1,4 +1,4 @@
-"""One epoch of training and one of scoring: plain loops over batches, the same on CPU and GPU."""
+"""One epoch of training: a plain loop over batches, the same on CPU and GPU and on any number of ranks."""
 
 import contextlib
 import math
@@ -9,80 +9,28 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from biastransfer.backbones import Transform
-from biastransfer.finetune.pictures import Pictures, augment, to_batch
-from biastransfer.finetune.recipes import Recipe
+from biastransfer import distributed
+from biastransfer.finetune.devices import autocast, make_scaler
+from biastransfer.finetune.pictures import Pictures, draw_moves, moved, to_batch
+from biastransfer.finetune.settings import Recipe
+from biastransfer.prefetch import ahead
 
-_CHECK_EVERY = 25  # batches between looks at the loss, each of which makes a GPU wait
+_CHECK_EVERY = 25  # steps between looks at the loss, each of which makes a GPU wait
 
 
 class DivergedError(ArithmeticError):
     """A loss that is not finite; the message names epoch, batch and pictures."""
 
 
-def choose_device(device: str | None = None) -> tuple[torch.device, str]:
-    """Return the device and why it is taken: the first CUDA device, else the CPU, unless ``device`` says."""
-    if device is not None:
-        return torch.device(device), "asked for"
-    if torch.cuda.is_available():
-        return torch.device("cuda"), f"the first CUDA device, {torch.cuda.get_device_name()}"
-    return torch.device("cpu"), "no CUDA device was found"
-
-
-def make_optimizer(module: nn.Module, recipe: Recipe, rate: float) -> torch.optim.Optimizer:
-    """Return the recipe's optimiser over all weights of ``module`` at the learning rate ``rate``.
-
-    Notes
-    -----
-    Everything is trained, batch-norm scales and shifts included, and decayed alike. LARS scales every layer's
-    step although weight decay is 0 (timm's default would then be plain SGD).
-    """
-    settings = {"lr": rate, "momentum": recipe.momentum, "weight_decay": recipe.weight_decay}
-    if recipe.optimizer == "lars":
-        from timm.optim import Lars
-
-        return Lars(module.parameters(), always_adapt=True, **settings)
-    return torch.optim.SGD(module.parameters(), fused=True, **settings)
-
-
-def make_plateau(optimizer: torch.optim.Optimizer, recipe: Recipe):
-    """Return the scheduler of a ``plateau`` recipe for ``optimizer`` (a tenth per plateau), else None."""
-    if recipe.schedule != "plateau":
-        return None
-    return torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "max", 0.1, recipe.patience)
-
-
-def rate_at(recipe: Recipe, peak: float, step: int, steps: int) -> float:
-    """Return the learning rate of a step under ``constant`` or ``cosine``.
-
-    Parameters
-    ----------
-    recipe : Recipe
-    peak : float
-    step, steps : int
-        From 0; number of steps of the whole training.
-
-    Examples
-    --------
-    >>> half = Recipe("x", epochs=1, lr=1.0, schedule="cosine")
-    >>> rate_at(half, 1.0, 0, 10), round(rate_at(half, 1.0, 5, 10), 3)
-    (1.0, 0.5)
-    """
-    if recipe.schedule != "cosine":
-        return peak
-    rising = round(recipe.warmup * steps)
-    if step < rising:
-        return peak * (step + 1) / (rising + 1)
-    return peak * (1 + math.cos(math.pi * (step - rising) / max(steps - rising, 1))) / 2
-
-
-def masked_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def masked_loss(logits: torch.Tensor, labels: torch.Tensor, known: int | None = None) -> torch.Tensor:
     """Return the mean binary cross-entropy over the known labels.
 
     Parameters
     ----------
     logits, labels : tensor, shape (N, K)
         Labels are 1, 0 or NaN = unknown, which gives neither loss nor gradient.
+    known : int, optional
+        What the sum is divided by, where the labels are a part of a step's: the step's known labels.
 
     Returns
     -------
@@ -96,15 +44,13 @@ def masked_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     >>> logits.grad.tolist()
     [[-0.5, 0.0]]
     """
-    known = ~labels.isnan()
-    truth = torch.where(known, labels, 0.0)
-    losses = functional.binary_cross_entropy_with_logits(
-        logits.float(), truth, known.float(), reduction="sum"
-    )
-    return losses / known.sum().clamp(min=1)
+    mask = ~labels.isnan()
+    truth = torch.where(mask, labels, 0.0)
+    losses = functional.binary_cross_entropy_with_logits(logits.float(), truth, mask.float(), reduction="sum")
+    return losses / (mask.sum().clamp(min=1) if known is None else max(known, 1))
 
 
-def epoch_batches(n: int, batch_size: int, rng: np.random.Generator) -> list[np.ndarray]:
+def epoch_batches(n: int, batch_size: int, rng: np.random.Generator, *, parts: int = 1) -> list[np.ndarray]:
     """Return the rows of every batch of an epoch: all ``n`` in random order, in near-equal batches.
 
     Parameters
@@ -113,13 +59,26 @@ def epoch_batches(n: int, batch_size: int, rng: np.random.Generator) -> list[np.
         No batch is larger than ``batch_size``; none is dropped, and none is left so small that batch norm
         would see one picture (unless n or batch_size is 1).
     rng : Generator
+    parts : int
+        How many parts a batch is divided into, by ranks and accumulation.
+
+    Raises
+    ------
+    ValueError
+        A batch has fewer pictures than parts.
 
     Examples
     --------
     >>> [len(rows) for rows in epoch_batches(33, 16, np.random.default_rng(0))]
     [11, 11, 11]
     """
-    return np.array_split(rng.permutation(n), math.ceil(n / batch_size))
+    batches = np.array_split(rng.permutation(n), math.ceil(n / batch_size))
+    if (fewest := min(map(len, batches))) < parts:
+        raise ValueError(
+            f"each of the {parts} parts of a step (ranks × accumulate) needs a picture; the smallest step "
+            f"has {fewest}. Raise batch_size, lower accumulate or start fewer ranks."
+        )
+    return batches
 
 
 @contextlib.contextmanager
@@ -141,13 +100,15 @@ def train_epoch(
     seed: int,
     device: torch.device,
     set_rate: Callable[[int], None] | None = None,
+    scaler: torch.amp.GradScaler | None = None,
 ) -> float:
     """Train over all pictures once.
 
     Parameters
     ----------
     module : torch.nn.Module
-        Put into train mode: batch norm normalises by the batch and updates its running statistics.
+        Put into train mode: batch norm normalises by the batch and updates its running statistics. On
+        several ranks what `distributed.wrapped` gave.
     optimizer : torch.optim.Optimizer
     pictures, labels : Pictures, ndarray of shape (N, K)
     recipe : Recipe
@@ -156,6 +117,8 @@ def train_epoch(
     device : torch.device
     set_rate : callable, optional
         Called with the batch's number in the epoch before each step.
+    scaler : torch.amp.GradScaler, optional
+        From `devices.make_scaler`; default a fresh one.
 
     Returns
     -------
@@ -166,37 +129,75 @@ def train_epoch(
     ------
     DivergedError
         The loss is not finite.
+
+    Notes
+    -----
+    A step's batch is divided into ``recipe.accumulate`` parts and each part among the ranks, so the gradient
+    is that of the whole batch however it is divided, up to the order of sums; dropout alone is drawn by
+    each rank for itself. A thread makes the next parts ready while the network computes.
     """
     rng = np.random.default_rng([seed, epoch])
-    dropout_seed = int(rng.integers(2**62))
-    batches = epoch_batches(len(labels), recipe.batch_size, rng)
+    dropout_seed = int(rng.integers(2**62)) + distributed.rank()
+    batches = epoch_batches(len(labels), recipe.batch_size, rng, parts=distributed.size() * recipe.accumulate)
+    scaler = scaler or make_scaler(device, recipe.precision)
+    waiting: list[torch.Tensor] = []
     losses: list[torch.Tensor] = []
     module.train()
-    with _own_randomness(dropout_seed, device):
-        for number, rows in enumerate(batches):
+    with (
+        _own_randomness(dropout_seed, device),
+        ahead(_parts(batches, pictures, labels, recipe, rng, device)) as parts,
+    ):
+        for number in range(len(batches)):
             if set_rate:
                 set_rate(number)
-            pixels = augment(pictures.take(rows), rng, flip=recipe.flip, shift=recipe.shift)
-            batch = to_batch(pixels, pictures.transform, device)
-            losses.append(_step(module, optimizer, batch, torch.from_numpy(labels[rows]).to(device), recipe))
+            waiting.append(_step(module, optimizer, parts, recipe, scaler))
             if (number + 1) % _CHECK_EVERY == 0 or number + 1 == len(batches):
+                losses += distributed.total(torch.stack(waiting)).cpu()
+                waiting = []
                 _check_finite(losses, batches, pictures, epoch)
     weights = torch.tensor([len(rows) for rows in batches], dtype=torch.float64)
-    return float((torch.stack(losses).cpu().double() * weights).sum() / weights.sum())
+    return float((torch.stack(losses).double() * weights).sum() / weights.sum())
 
 
-def _step(module, optimizer, batch, labels, recipe: Recipe) -> torch.Tensor:
+def _parts(batches, pictures: Pictures, labels, recipe: Recipe, rng, device) -> Iterator[tuple]:
+    """Yield this rank's parts of every batch: input, labels, and the known labels of the whole batch."""
+    for rows in batches:
+        moves = draw_moves(len(rows), rng, flip=recipe.flip, shift=recipe.shift)
+        known = int((~np.isnan(labels[rows])).sum())
+        for part in np.array_split(np.arange(len(rows)), recipe.accumulate):
+            mine = np.array_split(part, distributed.size())[distributed.rank()]
+            pixels = moved(pictures.take(rows[mine]), moves.of(mine))
+            truth = torch.from_numpy(labels[rows[mine]]).to(device, non_blocking=True)
+            yield to_batch(pixels, pictures.transform, device), truth, known
+
+
+def _step(module, optimizer, parts: Iterator[tuple], recipe: Recipe, scaler) -> torch.Tensor:
+    """Take one step over the next parts; return this rank's share of the loss."""
     optimizer.zero_grad(set_to_none=True)
-    with torch.autocast(batch.device.type, torch.bfloat16, enabled=recipe.precision == "bf16"):
-        logits = module(batch)
-    loss = masked_loss(logits, labels)
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
+    losses = []
+    for number in range(1, recipe.accumulate + 1):
+        batch, labels, known = next(parts)
+        with _unsent(module, number < recipe.accumulate):
+            with autocast(batch.device, recipe.precision):
+                logits = module(batch)
+            loss = masked_loss(logits, labels, known)
+            # gradients are averaged over the ranks, but a step's loss is the sum of its parts
+            scaler.scale(loss * distributed.size()).backward()
+        losses.append(loss.detach())
+    scaler.step(optimizer)
+    scaler.update()
+    return torch.stack(losses).sum() if len(losses) > 1 else losses[0]
+
+
+def _unsent(module: nn.Module, more: bool):
+    """Keep gradients on this rank while more parts of the step follow: one exchange a step."""
+    if more and isinstance(module, nn.parallel.DistributedDataParallel):
+        return module.no_sync()
+    return contextlib.nullcontext()
 
 
 def _check_finite(losses, batches, pictures: Pictures, epoch: int) -> None:
-    finite = torch.isfinite(torch.stack(losses)).cpu()
+    finite = torch.isfinite(torch.stack(losses))
     if finite.all():
         return
     number = int((~finite).nonzero()[0])
@@ -205,42 +206,3 @@ def _check_finite(losses, batches, pictures: Pictures, epoch: int) -> None:
         f"the loss must stay finite; it became {float(losses[number])} in epoch {epoch}, batch {number + 1} "
         f"of {len(batches)}, pictures: {names}. Lower the learning rate or look at these pictures."
     )
-
-
-def predict(module: nn.Module, pictures: Pictures, device: torch.device, recipe: Recipe) -> np.ndarray:
-    """Return the logits of all pictures in order, without augmentation.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Used in eval mode; its mode is restored.
-    pictures : Pictures
-    device : torch.device
-    recipe : Recipe
-        Its precision.
-
-    Returns
-    -------
-    ndarray of float32, shape (N, K)
-    """
-    training = module.training
-    module.eval()
-    size = _scoring_batch(pictures.transform, device)
-    logits = []
-    try:
-        with (
-            torch.inference_mode(),
-            torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16"),
-        ):
-            for start in range(0, len(pictures.files), size):
-                rows = np.arange(start, min(start + size, len(pictures.files)))
-                batch = to_batch(pictures.take(rows), pictures.transform, device)
-                logits.append(module(batch).float().cpu().numpy())
-    finally:
-        module.train(training)
-    return np.concatenate(logits)
-
-
-def _scoring_batch(transform: Transform, device: torch.device) -> int:
-    """Return a batch size; on the CPU its largest activation stays below 32 MiB (larger: half the speed)."""
-    return 256 if device.type == "cuda" else max(1, 16 * 128**2 // transform.size**2)
