@@ -144,8 +144,8 @@ def _check_data(run: str, data: Mapping[str, str], pages: list[Page]) -> None:
             kind = "neither" if "tar" in DATA[name] else "a file"
             raise RunError(f"{name} must be {DATA[name]}; {path} is {kind}.")
     if lacking := sorted(set().union(*(named(page.parameters) for page in pages))):
-        wanted = " and ".join(f"{name}=<path>, {DATA[name]}" for name in lacking)
-        raise RunError(f"RUN={run} needs {wanted}; it was not given.")
+        wanted = " and ".join(f"{name}=<path> ({DATA[name]})" for name in lacking)
+        raise RunError(f"RUN={run} needs {wanted}; not given.")
 
 
 def _page(run: str, entry: Mapping, data: Mapping[str, str], names: Sequence[str], threads: int) -> Page:

@@ -43,7 +43,7 @@ def regenerated(pages: Iterable) -> pd.DataFrame:
         Columns `item`, `shows`, `run`, `page`, `command`, and `holds`: whose networks and which pictures. A
         row an item and run that has a page for it; an item without any has one with `run` "none".
     """
-    pages = list(pages)
+    pages = list({(page.run, page.name): page for page in pages}.values())  # one run may include another
     rows = []
     for item, shows, result, schema, networks in _items():
         makers: dict[str, list] = {}
@@ -77,13 +77,15 @@ def _is_result(name, result, schema):
 def _row(item, shows, run, pages, result, schema, networks):
     more = f" and {len(pages) - 1} more" if len(pages) > 1 else ""
     return {
-        **{"item": item, "shows": shows, "run": run, "page": pages[0].name + more, "command": _command(run)},
+        **{"item": item, "shows": shows, "run": run, "page": pages[0].name + more},
+        "command": _command(run, pages),
         "holds": _held(pages, result, schema, networks),
     }
 
 
-def _command(run):
-    return f"make book RUN={run}" + (" RELEASED=<folder or tar>" if run == "released" else "")
+def _command(run, pages):
+    takes = sorted(set().union(*(page.takes for page in pages)))
+    return " ".join([f"make book RUN={run}", *(f"{name}=<path>" for name in takes)])
 
 
 def _held(pages, result, schema, networks):
