@@ -25,6 +25,8 @@ from biastransfer.finetune.recipes import RECIPES
 BIT, CLIP, FULL = "bit_m_r50x1", "ViT-B-32-quickgelu", open_clip.get_model_config
 RESNETS = ["resnet50", "moco_resnet50", "simclr_resnet50", "simclr_resnet50_vissl", "places365_resnet50"]
 
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def small_and_quick():

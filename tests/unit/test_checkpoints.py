@@ -1,5 +1,7 @@
 import argparse
 import json
+import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -102,8 +104,9 @@ def test_what_is_no_checkpoint_of_ours(tmp_path):
             "optimizer": {"state": {0: {"step": 3}}},
         },
         lambda state: {"pytorch-lightning_version": "2.0", "state_dict": prefixed(state, "net.encoder.")},
+        lambda state: {"pytorch-lightning_version": "2.0", "state_dict": prefixed(state, "model.")},
     ],
-    ids=["plain", "module", "backbone", "namespace", "vissl", "numpy scalar", "lightning"],
+    ids=["plain", "module", "backbone", "namespace", "vissl", "numpy scalar", "lightning", "lightning model"],
 )
 def test_layouts_of_pth(wrap, tmp_path):
     source, target = small(1), small(2)
@@ -143,6 +146,74 @@ def test_npz_and_safetensors_and_half_precision(tmp_path):
     load_into(target, tmp_path / "half.pth")
     assert target[0].weight.dtype == torch.float32
     assert torch.allclose(target[0].weight, source[0].weight, atol=1e-3)
+
+
+def test_tensors_saved_on_a_gpu(tmp_path):
+    """A file whose tensors say that they lay on a GPU, as written where there was one."""
+    source, target = small(1), small(2)
+    torch.save({"state_dict": source.state_dict()}, tmp_path / "cpu.pth")
+    with zipfile.ZipFile(tmp_path / "cpu.pth") as old, zipfile.ZipFile(tmp_path / "gpu.pth", "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name.endswith("data.pkl"):
+                assert data.count(b"X\x03\x00\x00\x00cpu") >= 1
+                data = data.replace(b"X\x03\x00\x00\x00cpu", b"X\x06\x00\x00\x00cuda:0")
+            new.writestr(name, data)
+    assert load_into(target, tmp_path / "gpu.pth").coverage == 1
+    assert same(source, target)
+    assert all(not value.is_cuda for value in target.parameters())
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
+def test_torchscript_archive_is_read_and_not_run(tmp_path, monkeypatch):
+    source, target = small(1).half(), small(2)
+    source[1].running_mean.fill_(0.25)
+    torch.jit.save(torch.jit.script(source), tmp_path / "net.pt")
+    monkeypatch.setattr(
+        "torch.jit.load", lambda *_arguments, **_settings: pytest.fail("the program was loaded")
+    )
+    assert load_into(target, tmp_path / "net.pt").coverage == 1
+    assert torch.equal(target[3].weight, source[3].weight.float())
+    assert target[1].running_mean.tolist() == [0.25] * 4
+
+
+def test_hostile_torchscript_archive_runs_nothing(tmp_path):
+    touched = tmp_path / "touched"
+    with zipfile.ZipFile(tmp_path / "evil.pt", "w") as archive:
+        archive.writestr("net/data.pkl", pickle.dumps({"0.weight": _Touches(touched)}))
+        archive.writestr("net/constants.pkl", b"")
+    with pytest.raises(ValueError, match="it holds 0 of"):
+        load_into(small(), tmp_path / "evil.pt")
+    assert not touched.exists()
+    with zipfile.ZipFile(tmp_path / "cut.pt", "w") as archive:
+        archive.writestr("net/data.pkl", b"\x80\x02}q")
+        archive.writestr("net/constants.pkl", b"")
+    with pytest.raises(ValueError, match="is not a whole TorchScript archive"):
+        load_into(small(), tmp_path / "cut.pt")
+
+
+def test_head_of_a_backbone_does_not_count_and_is_said(finetuned, tmp_path):
+    state = finetuned.module.state_dict()
+    without = {name: value for name, value in state.items() if not name.startswith("classifier.")}
+    torch.save(prefixed(without, "backbone."), tmp_path / "body.pth")
+    target = replace_head(load_backbone("squeezenet1_1"), ["car", "stop sign"], seed=9)
+    kept = target.module.classifier[1].weight.clone()
+    report = load_into(target, tmp_path / "body.pth")
+    assert (report.matched, report.total, report.coverage) == (len(without), len(without), 1.0)
+    assert report.head.startswith("left as it was (classifier.1.weight: not in the file; ")
+    assert torch.equal(target.module.classifier[1].weight, kept)
+    torch.save(state | {"classifier.1.bias": torch.rand(5)}, tmp_path / "half.pth")
+    report = load_into(target, tmp_path / "half.pth")
+    assert "classifier.1.bias: (5,) in the file, (2,) in the network" in report.head
+    assert torch.equal(target.module.classifier[1].weight, kept), "a head is filled whole or not at all"
+    torch.save(state, tmp_path / "whole.pth")
+    assert load_into(target, tmp_path / "whole.pth").head == "filled"
+    few = dict(list(without.items())[:-3])
+    torch.save(few, tmp_path / "few.pth")
+    with pytest.raises(
+        ValueError, match="95% of the network's tensors, the head left out; it holds 47 of 50"
+    ):
+        load_into(target, tmp_path / "few.pth")
 
 
 def test_low_coverage_lists_what_did_not_match_and_loads_nothing(tmp_path):

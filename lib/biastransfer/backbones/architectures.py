@@ -1,6 +1,5 @@
 """The registry: how each named network is built, its weights, its transform and its layers."""
 
-import difflib
 import functools
 
 from torch import nn
@@ -124,8 +123,8 @@ def architecture(name: str) -> Architecture:
         return timm_architecture(name)
     from timm.models import list_models
 
-    close = difflib.get_close_matches(name, REGISTRY, n=1) or nearest(name, list_models(), 1)
-    hint = f". Did you mean {close[0]!r}?" if close else ""
+    close = dict.fromkeys([*nearest(name, REGISTRY, 1, 0.7), *nearest(name, list_models(), 2, 0.7)])
+    hint = f". Did you mean {' or '.join(map(repr, close))}?" if close else ""
     raise ValueError(
         f"unknown backbone {name!r}; known: {', '.join(REGISTRY)}, any name of timm (timm:NAME) and of "
         f"open_clip (open_clip:ARCHITECTURE:TAG){hint}"

@@ -42,8 +42,8 @@ class Backbone:
     coverage : Coverage or None
         How much of the network its file filled.
     scripted : bool
-        Whether it is a TorchScript program: it runs, but it cannot be initialised anew or rebuilt from a
-        checkpoint.
+        Whether it is a TorchScript program: it runs, but it cannot be initialised anew, finetuned, or rebuilt
+        from a checkpoint.
     """
 
     name: str

@@ -85,6 +85,10 @@ def load_backbone(
         return _named(architecture, seed, path, trust)
     if path.is_file() and is_torchscript(path):
         return load_scripted(path, trust)
+    if path.is_file() and path.suffix != ".safetensors":  # the only kind that says what it holds
+        raise ValueError(
+            f"{path} does not say which network it holds; name it with load_backbone(path, architecture=…)"
+        )
     return _rebuild(path)
 
 

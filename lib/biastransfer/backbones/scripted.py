@@ -1,5 +1,6 @@
 """A TorchScript program as a backbone: a black box with one layer, its output."""
 
+import warnings
 from pathlib import Path
 
 import torch
@@ -38,7 +39,7 @@ def load_scripted(path: Path, trust: bool) -> Backbone:
     Returns
     -------
     Backbone
-        Its dimension was found by running one grey picture.
+        Its dimension was found by running one black picture; its weights take no gradient, pictures do.
 
     Raises
     ------
@@ -52,9 +53,12 @@ def load_scripted(path: Path, trust: bool) -> Backbone:
             "weights only."
         )
     try:
-        program = torch.jit.load(path, map_location="cpu").eval()
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of TorchScript as such
+            program = torch.jit.load(path, map_location="cpu").eval()
     except RuntimeError as error:
         raise ValueError(f"{path} is not a whole TorchScript program ({error}). Fetch it again.") from None
+    for value in program.parameters():
+        value.requires_grad_(False)
     module = BlackBox(program).eval()
     try:
         with torch.inference_mode():

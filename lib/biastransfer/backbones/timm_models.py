@@ -24,9 +24,9 @@ def is_timm(name: str) -> bool:
     return bool(re.fullmatch(r"[\w.-]+", name)) and is_model(name.split(".")[0])
 
 
-def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return up to ``count`` of the ``known`` names that look like ``name``."""
-    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.5)
+def nearest(name: str, known: Iterable[str], count: int = 3, likeness: float = 0.5) -> list[str]:
+    """Return up to ``count`` of the ``known`` names that look like ``name``, by a ``likeness`` of 0 to 1."""
+    return difflib.get_close_matches(name, list(known), n=count, cutoff=likeness)
 
 
 def timm_architecture(name: str) -> Architecture:
