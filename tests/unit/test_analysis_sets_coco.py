@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from biastransfer.analysis_sets import load_set
+from biastransfer.analysis_sets import coco_files, load_set
 from biastransfer.analysis_sets.coco_files import read_captions, read_instances
 
 # Official category ids run from 1 to 90 with gaps.
@@ -283,6 +283,36 @@ def test_real_files_give_what_a_plain_reading_gives(shared_data):
     }
     assert set(loaded.items["licence"]) <= {f"COCO licence {number}" for number in range(1, 9)}
     pd.testing.assert_frame_equal(loaded.items, loaded.items.drop_duplicates(["id"]))
+
+
+@pytest.mark.parametrize("size", [150, 1000, 20_000])
+@pytest.mark.parametrize("layout", ["official", "indented", "sorted"])
+def test_a_large_file_read_in_pieces_gives_what_it_gives_whole(
+    shared_data, tmp_path, monkeypatch, layout, size
+):
+    file = shared_data / "coco-mini" / "official-format" / "instances_val2017.json"
+    data = json.loads(file.read_text())
+    assert any(one["iscrowd"] for one in data["annotations"])  # whose outlines are objects, not lists
+    options = {"official": {}, "indented": {"indent": 1}, "sorted": {"sort_keys": True}}[layout]
+    (tmp_path / "instances.json").write_text(json.dumps(data, **options))
+    whole = read_instances([tmp_path / "instances.json"])
+    monkeypatch.setattr(coco_files, "_PIECE", size)
+    monkeypatch.setattr(coco_files, "_Instances", None)  # nothing is read whole
+    for one, other in zip(whole, read_instances([tmp_path / "instances.json"])):
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_a_damaged_large_file_says_where(root, monkeypatch):
+    file = root / "annotations" / "instances.json"
+    whole = file.read_text()
+    monkeypatch.setattr(coco_files, "_PIECE", 200)
+    for damaged in (whole[: len(whole) // 2], whole.replace('"bbox"', "bbox", 1), whole[:-1], "[1]" * 200):
+        file.write_text(damaged)
+        with pytest.raises(ValueError, match=r"instances\.json must be COCO instances JSON .*Check the file"):
+            read_instances([file])
+    data = json.loads(whole)
+    file.write_text(json.dumps(data | {"annotations": []}))
+    assert len(read_instances([file])[1]) == 0
 
 
 def test_the_official_format_reads(shared_data):

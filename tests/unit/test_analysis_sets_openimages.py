@@ -1,10 +1,13 @@
 import csv
 import json
 
+import numpy as np
+import polars as pl
 import pytest
 from PIL import Image
 
 from biastransfer.analysis_sets import load_set, schema_classes
+from biastransfer.analysis_sets.choosing import rank, ranks
 from biastransfer.analysis_sets.openimages_classes import CHILDREN, PARENTS, PARTS, PEOPLE, below, roles
 
 MID = {
@@ -311,3 +314,137 @@ def test_errors_are_one_sentence(tmp_path, options, error, message):
 def test_no_box_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"Open Images boxes must be below .*no CSV there has"):
         load_set("openimages", root=tmp_path)
+
+
+MIAP = "ImageID,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsTruncated,"
+MIAP += "IsGroupOf,IsDepictionOf,IsInsideOf,GenderPresentation,AgePresentation"
+SHOWN = {"f": "Predominantly Feminine", "m": "Predominantly Masculine", "u": "Unknown"}
+
+
+def write_miap(root, people):
+    """Write MIAP's file: people are (picture, presentation, [age], [side], [flag])."""
+    lines = [MIAP]
+    for one, gender, *rest in people:
+        side = next((value for value in rest if isinstance(value, float)), 0.5)
+        age = next((value for value in rest if value in ("Young", "Middle", "Older", "Unknown")), "Middle")
+        flags = ",".join(str(int(name in rest)) for name in ("group_of", "depiction", "inside"))
+        sides = f"0.1,{0.1 + side},0.2,{0.2 + side}"
+        lines.append(f"{one},{MID['Person']},1,{sides},0,0,{flags},{SHOWN[gender]},{age}")
+    (root / "open_images_extended_miap_boxes_train.csv").write_text("\n".join(lines) + "\n")
+    return root
+
+
+def test_perceived_gender_presentation_of_miap(tmp_path):
+    boxes = [(one, "Car") for one in ("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9")]
+    boxes += [("c1", "Woman"), ("c9", "Man"), ("m1", "Person"), ("w1", "Man"), ("x1", "Human face")]
+    people = [
+        ("c1", "m"),  # against the box of the class woman
+        ("c2", "f"),  # whom nobody had boxed
+        ("c3", "u"),
+        ("c4", "m"),
+        ("c4", "u"),  # unknown stays unknown beside a known one
+        ("c5", "m"),
+        ("c5", "f"),
+        ("c6", "m", "Young"),
+        ("c7", "m", "group_of"),
+        ("m1", "m", "Older"),
+        ("m1", "m", "Young"),
+        ("w1", "f", "Unknown"),
+        ("r1", "f"),  # a picture of MIAP only
+    ]
+    root = write_miap(write(tmp_path, [*boxes, ("t1", "Tree")]), people)
+    wanted = ["man", "woman", "random", "car", "car+man", "car+woman"]
+    Image.new("RGB", (10, 10)).save(root / "train" / "r1.jpg")
+    loaded = load_set("openimages", root=root, classes=wanted, gender="miap", random="background")
+    assert classes(loaded) == {
+        "man": ["m1"],
+        "woman": ["r1", "w1"],
+        "random": ["t1"],
+        "car": ["c8"],
+        "car+man": ["c1"],
+        "car+woman": ["c2"],
+    }
+    assert reasons(loaded) == {
+        "a gender presentation that MIAP calls unknown": ["c3", "c4"],
+        "people of both perceived genders": ["c5"],
+        "a boy or a girl, and no man or woman": ["c6"],
+        "a group-of box": ["c7"],
+        "a person whom MIAP does not list": ["c9", "x1"],
+    }
+    assert "gender = 'miap'" in loaded.notes[0]
+
+
+def test_miap_is_not_read_unless_asked_for(tmp_path):
+    root = write_miap(write(tmp_path, BOXES), [("c1", "m", "depiction")])
+    loaded = load_set("openimages", root=root, classes=SMALL, random="background")
+    assert classes(loaded)["car"] == ["c1", "c2", "c3"]
+    allowed = {"gender": "miap", "allow": ["depiction"]}
+    flagged = load_set("openimages", root=root, classes=["car+man", "random"], **allowed)
+    assert classes(flagged)["car+man"] == ["c1"]
+
+
+def test_the_minimum_area_holds_for_miaps_boxes(tmp_path):
+    boxes = [("c1", "Car"), ("c2", "Car")]
+    root = write_miap(write(tmp_path, boxes), [("c1", "m", 0.5), ("c2", "m", 0.1)])
+    loaded = load_set("openimages", root=root, classes=["car+man"], gender="miap", min_area=0.02)
+    assert classes(loaded) == {"car+man": ["c1"]}
+    assert reasons(loaded) == {"a person below the minimum area": ["c2"]}
+
+
+def test_miap_has_to_be_there_and_the_rule_known(tmp_path):
+    root = write(tmp_path, BOXES)
+    with pytest.raises(FileNotFoundError, match=r"MIAP's boxes must be below .* for gender='miap'; .*Fetch"):
+        load_set("openimages", root=root, classes=["car"], gender="miap")
+    with pytest.raises(ValueError, match="gender must be one of boxes, miap; got 'names'"):
+        load_set("openimages", root=root, classes=["car"], gender="names")
+
+
+def official(one):
+    """An id of 16 hexadecimal digits, unlike for every short one."""
+    return one.encode().hex().zfill(16)
+
+
+@pytest.mark.parametrize("v7", [False, True])
+def test_official_ids_are_read_as_numbers_and_give_the_same_set(tmp_path, v7):
+    labels = [("c1", "Person", 0), ("c3", "Car", 0), ("d1", "Person", 1), ("n1", "Dog", 0)]
+    labels += [("c2", "Mammal", 1)]
+    (tmp_path / "short").mkdir()
+    (tmp_path / "long").mkdir()
+    short = write(tmp_path / "short", BOXES, labels, v7=v7)
+    long = write(
+        tmp_path / "long",
+        [(official(one), *rest) for one, *rest in BOXES],
+        [(official(one), *rest) for one, *rest in labels],
+        v7=v7,
+        without_file=[official("a2")],
+    )
+    options = {"classes": SMALL, "random": "background", "min_area": 0.01}
+    one, other = (load_set("openimages", root=root, **options) for root in (short, long))
+    assert classes(other) == {
+        name: [official(key) for key in ids if key != "a2"] for name, ids in classes(one).items()
+    }
+    assert reasons(other) == {reason: list(map(official, ids)) for reason, ids in reasons(one).items()}
+    gone = other.report[other.report["decision"] == "missing file"]
+    assert gone["ids"].tolist() == [official("a2")]
+
+
+def test_the_order_of_a_draw_is_one_for_texts_and_numbers():
+    ids = [f"{number:016x}" for number in (0, 1, 255, 2**63, 2**64 - 1)]
+    numbers = pl.Series([int(one, 16) for one in ids], dtype=pl.UInt64)
+    np.testing.assert_array_equal(ranks(3, pl.Series(ids)), ranks(3, numbers))
+    assert [rank(3, one) for one in ids] == ranks(3, numbers).tolist()
+    many = pl.Series(np.arange(100_000, dtype=np.uint64))
+    share = ranks(0, many) / 2**56
+    assert abs(np.mean(share) - 0.5) < 0.005
+    assert abs(np.corrcoef(share, ranks(1, many) / 2**56)[0, 1]) < 0.02
+    assert abs(np.corrcoef(share[:-1], share[1:])[0, 1]) < 0.02
+
+
+def test_the_real_class_descriptions_name_child_classes(tmp_path, shared_data):
+    real = (shared_data / "openimages" / "class-descriptions-boxable.csv").read_text()
+    root = write(tmp_path, [("m1", "Dog")])
+    (root / "class-descriptions-boxable.csv").write_text(real)
+    notes = load_set("openimages", root=root, classes=["mammal"]).notes
+    mammals = next(note for note in notes if note.startswith("mammal stands for Mammal, "))
+    assert "Dog" in mammals
+    assert "/m/" not in mammals

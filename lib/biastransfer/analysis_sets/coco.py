@@ -9,9 +9,10 @@ import pandas as pd
 from .captions import caption_gender
 from .choosing import assign, check_choice, choose, missing_files
 from .coco_files import read_captions, read_instances
+from .coco_places import annotation_files, picture_files, refuse_shared_files
 from .decisions import decisions
 from .manifest import OBJECTS, AnalysisSet, assemble, described, split_class
-from .picture_files import below
+from .review import candidates, reviewed
 
 SET_OBJECTS = (*OBJECTS["coco"], "stop sign")
 CROWDS = ("exclude", "count", "ignore")
@@ -34,6 +35,7 @@ def load(
     random: str = "unused",
     n_random: int | None = None,
     empty: str = "refuse",
+    review: Path | str | None = None,
     name: str = "coco",
     source: str = "COCO 2017",
 ) -> AnalysisSet:
@@ -63,6 +65,9 @@ def load(
     empty : {"refuse", "leave out"}
         What to do about a class without a picture, or with nothing to be compared with (an object with a
         person, but none of the object alone): raise, or leave it out and say so in a note.
+    review : path-like, optional
+        The set's ``candidates`` as CSV, gone through by a person: what it accepts is the set
+        (`review.reviewed`).
     name, source : str
         Of the set, for tables and manifest.
 
@@ -73,9 +78,10 @@ def load(
     Raises
     ------
     FileNotFoundError
-        No annotation file.
+        No annotation file, or no reviewed candidates.
     ValueError
-        A class without a picture, an option out of range, or one file for two pictures.
+        Reviewed candidates that do not fit, a class without a picture, an option out of range, or one file
+        for two pictures.
 
     Notes
     -----
@@ -87,30 +93,34 @@ def load(
     confounder_area = min_area if confounder_area is None else confounder_area
     _check(crowd, empty, min_area=min_area, confounder_area=confounder_area)
     wanted = check_choice("coco", classes, cap, random, n_random)
-    pictures, boxes = read_instances(_annotation_files(root, instances, "instances"))
-    said = read_captions(_annotation_files(root, captions, "captions"))
-    pictures["id_number"] = pictures["id"]
+    pictures, boxes = read_instances(annotation_files(root, instances, "instances"))
+    said = read_captions(annotation_files(root, captions, "captions"))
+    pictures["captions"] = [tuple(said.get(one, ())) for one in pictures["id"]]
     pictures["id"] = [f"{one:012d}" for one in pictures["id"]]
-    pictures["file"] = _files(pictures["file_name"], root, images)
-    gender = [caption_gender(said.get(one, []), min_captions) for one in pictures["id_number"]]
-    facts = describe(pictures, boxes, gender, min_area, confounder_area, crowd)
+    pictures["file"] = picture_files(pictures["file_name"], root, images)
+    facts = describe(pictures, boxes, min_captions, min_area, confounder_area, crowd)
     again = facts.duplicated("id")
     repeated = decisions(facts.loc[again, "id"], "listed twice", "the first annotation file's entry is taken")
-    _refuse_shared_files(facts[~again])
+    refuse_shared_files(facts[~again])
     present, gone = missing_files(assign(facts[~again]))
     usable = _usable(wanted, present, empty)
     rule = {"cap": cap, "seed": seed, "random": random, "n_random": n_random}
-    chosen, made, _ = choose(present, "coco", classes=usable, **rule)
+    choice = choose(present, "coco", classes=usable, **rule)
+    shown = candidates(choice, root, usable)
+    if review is not None:
+        choice = reviewed(choice, review)
     options = {"min_area": min_area, "confounder_area": confounder_area, "min_captions": min_captions}
     notes = [f"Curated with {described(options | {'crowd': crowd, 'random': random, 'cap': cap})}."]
     notes += [f"Left out for lack of pictures: {one}." for one in wanted if one not in usable]
-    return assemble(name, usable, chosen.assign(source=source), [repeated, gone, *made], notes)
+    notes += [f"A person went through {len(shown)} candidates."] if review is not None else []
+    chosen = choice.chosen.assign(source=source)
+    return assemble(name, usable, chosen, [repeated, gone, *choice.made], notes, candidates=shown)
 
 
 def describe(
     pictures: pd.DataFrame,
     boxes: pd.DataFrame,
-    gender: Sequence[str | None],
+    min_captions: int,
     min_area: float,
     confounder_area: float,
     crowd: str,
@@ -120,16 +130,15 @@ def describe(
     Parameters
     ----------
     pictures, boxes : DataFrame
-        From `coco_files.read_instances`.
-    gender : sequence
-        What the captions of each picture name.
-    min_area, confounder_area, crowd
+        From `coco_files.read_instances`; pictures also with captions (tuple of str).
+    min_captions, min_area, confounder_area, crowd
         As in `load`.
 
     Returns
     -------
     DataFrame
-        ``pictures`` with object, person and problem.
+        ``pictures`` with object, person, problem; object_share and person_share of the largest boxes;
+        captions joined by " | ".
     """
     ours = boxes["category"].isin(["person", *SET_OBJECTS])
     crowded = (
@@ -137,7 +146,8 @@ def describe(
     )
     if crowd != "count":
         boxes = boxes[~boxes["crowd"]]
-    share = boxes.groupby(["picture", "category"])["share"].max().reset_index()
+    share = boxes.groupby(["picture", "category"], observed=True)["share"].max().reset_index()
+    share["category"] = share["category"].astype(object)
     share["object"] = share["category"].isin(SET_OBJECTS)
     large = share[share["share"] >= min_area]
     things = large[large["object"]].groupby("picture")["category"]
@@ -148,7 +158,8 @@ def describe(
     other = _any(pictures, share[foreign & (share["share"] >= confounder_area)])
     anyone = _any(pictures, share[share["category"] == "person"])
     clear = _any(pictures, large[large["category"] == "person"])
-    said = pd.Series(list(gender), dtype=object).fillna("unknown").to_numpy()
+    gender = [caption_gender(one, min_captions) for one in pictures["captions"]]
+    said = pd.Series(gender, dtype=object).fillna("unknown").to_numpy()
     named = (number > 0) | anyone  # pictures of nothing of ours are no class's problem
     rules = [
         (crowded, "a crowd box of people or of one of the set's objects"),
@@ -162,7 +173,15 @@ def describe(
         object=np.where(number > 1, "several", only),
         person=np.where(anyone, said, ""),
         problem=problem,
+        object_share=_largest(pictures, share[share["object"]]),
+        person_share=_largest(pictures, share[share["category"] == "person"]),
+        captions=[" | ".join(one) for one in pictures["captions"]],
     )
+
+
+def _largest(pictures: pd.DataFrame, share: pd.DataFrame) -> np.ndarray:
+    """Return for each picture the largest share that ``share`` holds, 0 without one."""
+    return share.groupby("picture")["share"].max().reindex(range(len(pictures)), fill_value=0.0).to_numpy()
 
 
 def _any(pictures: pd.DataFrame, boxes: pd.DataFrame) -> np.ndarray:
@@ -170,48 +189,6 @@ def _any(pictures: pd.DataFrame, boxes: pd.DataFrame) -> np.ndarray:
     found = np.zeros(len(pictures), dtype=bool)
     found[boxes["picture"].to_numpy(dtype=int)] = True
     return found
-
-
-def _annotation_files(root: Path, given, kind: str) -> list[Path]:
-    """Return the annotation files that were named, or all of their kind below ``root``."""
-    if given is None:
-        found = sorted(root.rglob(f"{kind}*.json"))
-        if not found:
-            raise FileNotFoundError(f"COCO {kind} must be below {root}; no {kind}*.json was found there.")
-        return found
-    named = [root / one for one in ([given] if isinstance(given, str | Path) else given)]
-    for one in named:
-        if not one.is_file():
-            raise FileNotFoundError(f"COCO {kind} must exist; {one} does not.")
-    return named
-
-
-def _files(names: Sequence[str], root: Path, images: Path | str | None) -> list[str | None]:
-    """Return each picture's file: by its name, anywhere below the picture folder."""
-    folder = root if images is None else root / images
-    if not folder.is_dir():
-        raise FileNotFoundError(f"the folder of COCO pictures must exist; {folder} does not.")
-    table: dict[str, list[Path]] = {}
-    for file in below(folder):
-        table.setdefault(file.name, []).append(file)
-    return [_file(Path(name), table.get(Path(name).name, [])) for name in names]
-
-
-def _file(name: Path, called_so: list[Path]) -> str | None:
-    """Return the first file, in order, of a listed name; one whose folders fit it too comes before others."""
-    fitting = [file for file in called_so if file.parts[-len(name.parts) :] == name.parts] or called_so
-    return str(fitting[0]) if fitting else None
-
-
-def _refuse_shared_files(facts: pd.DataFrame) -> None:
-    """Raise where two pictures would be read from one file, as when splits number their files alike."""
-    shared = facts[facts["file"].notna() & facts.duplicated("file", keep=False)].sort_values("file")
-    if len(shared):
-        one, other = shared["id"].iloc[:2]
-        raise ValueError(
-            f"a file may be one picture only; {shared['file'].iloc[0]} stands for pictures {one} and "
-            f"{other}. Load the splits one by one: name instances, captions and images."
-        )
 
 
 def _check(crowd: str, empty: str, **shares: float) -> None:

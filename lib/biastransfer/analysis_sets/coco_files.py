@@ -1,11 +1,20 @@
 """Official COCO files: instances and captions JSON as flat tables, read with typed fields only."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
 import pandas as pd
+
+_PIECE = 4 * 2**20  # bytes of an instances file read at a time
+_START = re.compile(rb'"annotations"\s*:\s*\[\s*(?=\{)')
+_BEFORE = re.compile(rb"\}\s*,\s*\Z")  # what stands before another object of one list
+_END = re.compile(rb"\}\s*\]")  # the end of a list of objects
+_NUMBERS = np.dtype([("image", "i8"), ("category", "i8"), ("area", "f8"), ("crowd", "?")])
+_EXPECTED = "COCO instances JSON (images, annotations, categories)"
 
 
 class _Picture(msgspec.Struct, gc=False):
@@ -14,6 +23,8 @@ class _Picture(msgspec.Struct, gc=False):
     height: int
     width: int
     license: int | None = None
+    flickr_url: str = ""
+    coco_url: str = ""
 
 
 class _Box(msgspec.Struct, gc=False):
@@ -34,11 +45,14 @@ class _Licence(msgspec.Struct, gc=False):
     url: str = ""
 
 
-class _Instances(msgspec.Struct):
+class _Head(msgspec.Struct):
     images: list[_Picture]
-    annotations: list[_Box]
     categories: list[_Category]
     licenses: list[_Licence] = []
+
+
+class _Instances(_Head, kw_only=True):
+    annotations: list[_Box]
 
 
 class _Caption(msgspec.Struct, gc=False):
@@ -61,9 +75,10 @@ def read_instances(files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     Returns
     -------
     pictures : DataFrame
-        id (int), file_name, width, height, licence.
+        id (int), file_name, width, height, licence, address (on Flickr, else COCO's; may be empty).
     boxes : DataFrame
-        picture (int, row of ``pictures``), category (name), share (of the picture's area, 0…1), crowd (bool).
+        picture (int, row of ``pictures``), category (name, categorical), share (of the picture's area, 0…1),
+        crowd (bool).
 
     Raises
     ------
@@ -73,7 +88,7 @@ def read_instances(files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     pictures, boxes = [], []
     start = 0
     for file in files:
-        data = _decode(file, _Instances, "COCO instances JSON (images, annotations, categories)")
+        data, found = _read(file)
         licences = {one.id: one.name or one.url for one in data.licenses}
         frame = pd.DataFrame(
             {
@@ -82,12 +97,15 @@ def read_instances(files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
                 "width": [one.width for one in data.images],
                 "height": [one.height for one in data.images],
                 "licence": [_licence(one.license, licences) for one in data.images],
+                "address": [one.flickr_url or one.coco_url for one in data.images],
             }
         )
         pictures.append(frame)
-        boxes.append(_boxes(data, frame, file).assign(picture=lambda table, at=start: table["picture"] + at))
+        table = _boxes(data, found, frame, file)
+        boxes.append(table.assign(picture=table["picture"] + start))
         start += len(frame)
-    return pd.concat(pictures, ignore_index=True), pd.concat(boxes, ignore_index=True)
+    both = pd.concat(boxes, ignore_index=True)
+    return pd.concat(pictures, ignore_index=True), both.assign(category=both["category"].astype("category"))
 
 
 def read_captions(files: Sequence[Path]) -> dict[int, list[str]]:
@@ -107,22 +125,101 @@ def read_captions(files: Sequence[Path]) -> dict[int, list[str]]:
     return table
 
 
-def _boxes(data: _Instances, pictures: pd.DataFrame, file: Path) -> pd.DataFrame:
+def _boxes(data: _Head, found: np.ndarray, pictures: pd.DataFrame, file: Path) -> pd.DataFrame:
     """Return the boxes of one file with each picture's row and each box's share of its picture."""
-    row = {one: place for place, one in enumerate(pictures["id"])}
-    names = {one.id: one.name for one in data.categories}
-    at = np.array([row.get(one.image_id, -1) for one in data.annotations], dtype=int)
-    category = pd.Series([names.get(one.category_id) for one in data.annotations], dtype=object)
-    if (at < 0).any() or category.isna().any():
+    at, missing = _places(pictures["id"].to_numpy(dtype=np.int64), found["image"])
+    number = np.array([one.id for one in data.categories], dtype=np.int64)
+    category, unnamed = _places(number, found["category"])
+    if missing.any() or unnamed.any():
         raise ValueError(
             f"{file}: every box must name a picture and a category of the same file; "
-            f"{int((at < 0).sum())} boxes name no listed picture, {int(category.isna().sum())} no category."
+            f"{int(missing.sum())} boxes name no listed picture, {int(unnamed.sum())} no category."
         )
-    sides = np.array([one.bbox for one in data.annotations], dtype=float).reshape(-1, 4)[:, 2:]
     whole = (pictures["width"] * pictures["height"]).to_numpy(dtype=float)[at]
-    share = sides.prod(axis=1) / np.maximum(whole, 1.0)
-    crowd = np.array([bool(one.iscrowd) for one in data.annotations], dtype=bool)
-    return pd.DataFrame({"picture": at, "category": category, "share": share, "crowd": crowd})
+    names = pd.Categorical.from_codes(category, [one.name for one in data.categories])
+    share = found["area"] / np.maximum(whole, 1.0)
+    return pd.DataFrame({"picture": at, "category": names, "share": share, "crowd": found["crowd"]})
+
+
+def _places(known: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each wanted number stands among the known ones, and whether it does not."""
+    if not len(known):
+        return np.zeros(len(wanted), dtype=int), np.ones(len(wanted), dtype=bool)
+    order = np.argsort(known, kind="stable")
+    place = np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)
+    return order[place], known[order][place] != wanted
+
+
+def _read(file: Path) -> tuple[_Head, np.ndarray]:
+    """Return a file's lists and the four numbers of each box that count here."""
+    if file.stat().st_size > _PIECE and (found := _in_pieces(file)):
+        return found
+    data = _decode(file, _Instances, _EXPECTED)
+    return data, _numbers(data.annotations)
+
+
+def _numbers(boxes: Sequence[_Box]) -> np.ndarray:
+    table = np.empty(len(boxes), dtype=_NUMBERS)
+    table["image"] = [one.image_id for one in boxes]
+    table["category"] = [one.category_id for one in boxes]
+    table["area"] = [one.bbox[2] * one.bbox[3] for one in boxes]
+    table["crowd"] = [one.iscrowd != 0 for one in boxes]
+    return table
+
+
+def _in_pieces(file: Path) -> tuple[_Head, np.ndarray] | None:
+    """Read a large file piece by piece, or return None where it is not laid out as expected.
+
+    Outlines are most of such a file. Whole, its text and objects would take more than twice its size.
+    """
+    with open(file, "rb") as text:
+        head = b""
+        while (opened := _START.search(head)) is None:
+            piece = text.read(_PIECE)
+            if not piece:
+                return None
+            head += piece
+        try:
+            found, tail = _objects(head[opened.end() :], text)
+            return msgspec.json.decode(head[: opened.end()] + tail, type=_Head), np.concatenate(found)
+        except msgspec.DecodeError:  # the whole file is tried next, and its error says where it is wrong
+            return None
+
+
+def _objects(rest: bytes, text: BinaryIO) -> tuple[list[np.ndarray], bytes]:
+    """Return the numbers of the boxes of a list that has just begun, and what follows it in the file."""
+    decoder = msgspec.json.Decoder(list[_Box])
+    found: list[np.ndarray] = []
+    while True:
+        piece = text.read(_PIECE)
+        part = bytearray(b"[" + rest + piece)
+        cut = _last_object(part)
+        if cut and piece:
+            kept = part[cut]
+            part[cut] = ord("]")  # in place: copies of such pieces take as long as reading them
+            try:
+                found.append(_numbers(decoder.decode(memoryview(part)[: cut + 1])))
+                rest = bytes(part[cut + 1 :]).lstrip(b", \t\r\n")
+                continue
+            except msgspec.DecodeError:  # the list ended before
+                part[cut] = kept
+        end = _END.search(part)
+        if end is not None:
+            found.append(_numbers(decoder.decode(memoryview(part)[: end.end()])))
+            return found, bytes(part[end.end() - 1 :]) + text.read()
+        if not piece:
+            raise msgspec.DecodeError("a list without an end")
+        rest = bytes(part[1:])
+
+
+def _last_object(part: bytearray) -> int:
+    """Return the place after the last object that another one follows in the same list, 0 without one."""
+    at = part.rfind(b"{")
+    while at > 0:
+        if before := _BEFORE.search(part, max(0, at - 99), at):
+            return before.start() + 1
+        at = part.rfind(b"{", 0, at)
+    return 0
 
 
 def _licence(number: int | None, licences: dict[int, str]) -> str:

@@ -1,6 +1,7 @@
 """What was decided about the pictures that were looked at, counted: a set's report."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import polars as pl
 REPORT_COLUMNS = ["class", "decision", "reason", "n", "ids"]
 _KEYS = REPORT_COLUMNS[:3]
 _LISTED_IDS = 50  # a report names this many ids a decision; curating all of COCO excludes 100,000
-Decisions = pd.DataFrame | pl.DataFrame  # few as the one, a million as the other
+Decisions: TypeAlias = pd.DataFrame | pl.DataFrame  # few as the one, a million as the other
 
 
 def decisions(ids: Sequence[str], decision: str, reason: str, name: str = "") -> pd.DataFrame:
@@ -78,7 +79,7 @@ def as_polars(frame: Decisions) -> pl.DataFrame:
 def _column(name: str, values: pd.Series) -> pl.Series:
     if pd.api.types.is_numeric_dtype(values.dtype):
         return pl.Series(name, np.ascontiguousarray(values.to_numpy()))
-    return pl.Series(name, [None if pd.isna(one) else str(one) for one in values], dtype=pl.String)
+    return pl.Series(name, values.to_numpy(dtype=object, na_value=None).tolist(), dtype=pl.String)
 
 
 def _counted(frame: Decisions) -> pl.DataFrame:

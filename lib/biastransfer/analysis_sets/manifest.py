@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -35,12 +35,15 @@ class AnalysisSet:
         One row a decision: class, decision, reason, n (pictures), ids (joined by ";", newlines escaped).
     notes : tuple of str
         Readings taken, one sentence each.
+    candidates : DataFrame
+        For a person to go through, see `review.candidates`; without a row where the kind of set has none.
     """
 
     name: str
     items: pd.DataFrame
     report: pd.DataFrame
     notes: tuple[str, ...] = ()
+    candidates: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def classes(self) -> list[str]:
@@ -132,6 +135,7 @@ def assemble(
     made: Sequence[Decisions] = (),
     notes: Sequence[str] = (),
     *,
+    candidates: pd.DataFrame | None = None,
     ask: str = "Loosen the curation, or leave that class out with classes=[…].",
 ) -> AnalysisSet:
     """Build the set from chosen pictures: check each file, hash it, order the rows and count the decisions.
@@ -144,6 +148,8 @@ def assemble(
         id, class, file (None where there is none), source, licence; optional note (the reason of "kept").
     made : sequence of DataFrame
         Decisions taken so far, as `decisions.decisions` returns them.
+    candidates : DataFrame, optional
+        As in `AnalysisSet`.
     ask : str
         What the error about an empty class asks for.
 
@@ -172,7 +178,8 @@ def assemble(
     kept["attribute"] = [split_class(one)[1] for one in kept["class"]]
     order = {one: place for place, one in enumerate(classes)}
     kept = kept.assign(_place=kept["class"].map(order)).sort_values(["_place", "id"], kind="stable")
-    return AnalysisSet(name, kept[ITEM_COLUMNS].reset_index(drop=True), report, tuple(notes))
+    shown = pd.DataFrame() if candidates is None else candidates
+    return AnalysisSet(name, kept[ITEM_COLUMNS].reset_index(drop=True), report, tuple(notes), shown)
 
 
 def _verdict(file: object) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from .openimages_classes import PARENTS, roles
 from .openimages_codes import codes, meanings
 from .openimages_files import FLAGS, Files, descriptions, find, licences
 from .picture_files import by_stem
+from .review import candidates, reviewed
 
 GENDERS = ("boxes", "miap")
 _UNKNOWN = "no person boxed, absence not verified"
@@ -29,6 +30,7 @@ def load(
     allow: Sequence[str] = (),
     verified_absence: bool = False,
     gender: str = "boxes",
+    review: Path | str | None = None,
     random: str = "unused",
     n_random: int | None = None,
     name: str = "openimages",
@@ -57,6 +59,8 @@ def load(
         Who is a man or a woman: by the boxes of these classes, or by the perceived gender presentation of
         MIAP (Open Images Extended), which boxes all people of 100,000 pictures; its "unknown" stays unknown,
         and such pictures are counted.
+    review : path-like, optional
+        The set's ``candidates`` as CSV, gone through by a person (`review.reviewed`).
     name, source, licence : str
         For tables and manifest; picture information files give each picture's own licence.
 
@@ -92,13 +96,18 @@ def load(
     facts = _files(describe(files, **reading), root if images is None else root / images)
     present, gone = missing_files(facts)
     rule = {"cap": cap, "seed": seed, "random": random, "n_random": n_random}
-    chosen, made, _ = choose(present, "openimages", classes=classes, **rule)
-    own = licences(files.pictures, chosen["id"].tolist())
+    choice = choose(present, "openimages", classes=classes, **rule)
+    shown = candidates(choice, root, wanted)
+    if review is not None:
+        choice = reviewed(choice, review)
+    own = licences(files.pictures, choice.chosen["id"].tolist())
+    chosen = choice.chosen
     chosen = chosen.assign(source=source, licence=[own.get(one, licence) for one in chosen["id"]])
     alone = chosen["class"].isin(PARENTS)
     chosen["note"] = np.where(alone, np.where(chosen["person_absent"], _ABSENT, _UNKNOWN), "")
     notes = [f"Curated with {described(reading | {'random': random, 'cap': cap})}.", *_expansion(files)]
-    return assemble(name, wanted, chosen, [gone, *made], notes)
+    notes += [f"A person went through {len(shown)} candidates."] if review is not None else []
+    return assemble(name, wanted, chosen, [gone, *choice.made], notes, candidates=shown)
 
 
 def describe(
