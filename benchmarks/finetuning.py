@@ -15,15 +15,13 @@ import torch
 from sklearn.metrics import average_precision_score
 
 from biastransfer import backbones
+from biastransfer.backbones.batches import to_batch
+from biastransfer.finetune.devices import choose_device
 from biastransfer.finetune.evaluation import mean_average_precision
-from biastransfer.finetune.pictures import Pictures, to_batch
+from biastransfer.finetune.pictures import Pictures
 from biastransfer.finetune.recipes import RECIPES
-from biastransfer.finetune.training import (
-    choose_device,
-    epoch_batches,
-    make_optimizer,
-    train_epoch,
-)
+from biastransfer.finetune.schedules import make_optimizer
+from biastransfer.finetune.training import epoch_batches, train_epoch
 
 PICTURES, CLASSES = 64, 16
 

@@ -13,9 +13,10 @@ import torch
 from PIL import Image
 
 from biastransfer import backbones, checkpoints, paths
+from biastransfer.backbones.batches import to_batch
 from biastransfer.finetune import curves, find_recipe, finetune, make_target, summary, table, training
 from biastransfer.finetune.evaluation import mean_average_precision
-from biastransfer.finetune.pictures import augment, open_pictures, to_batch
+from biastransfer.finetune.pictures import augment, open_pictures
 from biastransfer.finetune.recipes import RECIPES
 from biastransfer.finetune.resume import resume_file
 from biastransfer.finetune.schedules import make_optimizer, rate_at

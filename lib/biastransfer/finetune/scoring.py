@@ -6,6 +6,7 @@ from torch import nn
 
 from biastransfer import distributed
 from biastransfer.backbones import Transform
+from biastransfer.backbones.batches import to_batch
 from biastransfer.finetune.devices import autocast
 from biastransfer.finetune.evaluation import (
     binary_cross_entropy,
@@ -15,7 +16,7 @@ from biastransfer.finetune.evaluation import (
     micro_f1,
     sigmoid,
 )
-from biastransfer.finetune.pictures import Pictures, to_batch
+from biastransfer.finetune.pictures import Pictures
 from biastransfer.finetune.settings import Recipe
 from biastransfer.finetune.targets import Split
 from biastransfer.finetune.training import DivergedError

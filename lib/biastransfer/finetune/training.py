@@ -10,8 +10,9 @@ from torch import nn
 from torch.nn import functional
 
 from biastransfer import distributed
+from biastransfer.backbones.batches import to_batch
 from biastransfer.finetune.devices import autocast, make_scaler
-from biastransfer.finetune.pictures import Pictures, draw_moves, moved, to_batch
+from biastransfer.finetune.pictures import Pictures, draw_moves, moved
 from biastransfer.finetune.settings import Recipe
 from biastransfer.prefetch import ahead
 
