@@ -92,8 +92,8 @@ def lama(*, seed: int, path: str | Path | None) -> PixelFill:
     file = paths.weights(LAMA_FILE) if path is None else Path(path)
     if not file.is_file():
         raise FileNotFoundError(
-            f"lama needs its TorchScript file; there is none at {file}. Fetch {LAMA_FILE} "
-            f"(MD5 {LAMA_MD5}) and put it there, or give path=."
+            f"lama needs its TorchScript file; there is none at {file}. Run "
+            f"`biastransfer fetch weights big-lama` (MD5 {LAMA_MD5}), or give path=."
         )
     module = _script(file, file.stat().st_mtime_ns, path is None)
 
