@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from .captions import caption_gender
-from .choosing import assign, check_choice, choose, missing_files
+from .choosing import assign, check_choice, missing_files
 from .coco_files import read_captions, read_instances
 from .coco_places import annotation_files, picture_files, refuse_shared_files
 from .decisions import decisions
 from .manifest import OBJECTS, AnalysisSet, assemble, described, split_class
-from .review import candidates, reviewed
+from .review import choose_and_review
 
 SET_OBJECTS = (*OBJECTS["coco"], "stop sign")
 CROWDS = ("exclude", "count", "ignore")
@@ -93,11 +93,7 @@ def load(
     confounder_area = min_area if confounder_area is None else confounder_area
     _check(crowd, empty, min_area=min_area, confounder_area=confounder_area)
     wanted = check_choice("coco", classes, cap, random, n_random)
-    pictures, boxes = read_instances(annotation_files(root, instances, "instances"))
-    said = read_captions(annotation_files(root, captions, "captions"))
-    pictures["captions"] = [tuple(said.get(one, ())) for one in pictures["id"]]
-    pictures["id"] = [f"{one:012d}" for one in pictures["id"]]
-    pictures["file"] = picture_files(pictures["file_name"], root, images)
+    pictures, boxes = _pictures(root, instances, captions, images)
     facts = describe(pictures, boxes, min_captions, min_area, confounder_area, crowd)
     again = facts.duplicated("id")
     repeated = decisions(facts.loc[again, "id"], "listed twice", "the first annotation file's entry is taken")
@@ -105,16 +101,23 @@ def load(
     present, gone = missing_files(assign(facts[~again]))
     usable = _usable(wanted, present, empty)
     rule = {"cap": cap, "seed": seed, "random": random, "n_random": n_random}
-    choice = choose(present, "coco", classes=usable, **rule)
-    shown = candidates(choice, root, usable)
-    if review is not None:
-        choice = reviewed(choice, review)
+    choice, shown, said_so = choose_and_review(present, "coco", root, usable, review, **rule)
     options = {"min_area": min_area, "confounder_area": confounder_area, "min_captions": min_captions}
     notes = [f"Curated with {described(options | {'crowd': crowd, 'random': random, 'cap': cap})}."]
     notes += [f"Left out for lack of pictures: {one}." for one in wanted if one not in usable]
-    notes += [f"A person went through {len(shown)} candidates."] if review is not None else []
     chosen = choice.chosen.assign(source=source)
-    return assemble(name, usable, chosen, [repeated, gone, *choice.made], notes, candidates=shown)
+    made = [repeated, gone, *choice.made]
+    return assemble(name, usable, chosen, made, [*notes, *said_so], candidates=shown)
+
+
+def _pictures(root: Path, instances, captions, images) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return pictures with their captions and files, and boxes."""
+    pictures, boxes = read_instances(annotation_files(root, instances, "instances"))
+    said = read_captions(annotation_files(root, captions, "captions"))
+    pictures["captions"] = [tuple(said.get(one, ())) for one in pictures["id"]]
+    pictures["id"] = [f"{one:012d}" for one in pictures["id"]]
+    pictures["file"] = picture_files(pictures["file_name"], root, images)
+    return pictures, boxes
 
 
 def describe(
@@ -141,14 +144,9 @@ def describe(
         captions joined by " | ".
     """
     ours = boxes["category"].isin(["person", *SET_OBJECTS])
-    crowded = (
-        _any(pictures, boxes[boxes["crowd"] & ours]) if crowd == "exclude" else _any(pictures, boxes[:0])
-    )
-    if crowd != "count":
-        boxes = boxes[~boxes["crowd"]]
-    share = boxes.groupby(["picture", "category"], observed=True)["share"].max().reset_index()
-    share["category"] = share["category"].astype(object)
-    share["object"] = share["category"].isin(SET_OBJECTS)
+    crowded = _any(pictures, boxes[boxes["crowd"] & ours & (crowd == "exclude")])
+    share = _shares(boxes if crowd == "count" else boxes[~boxes["crowd"]])
+    people = share[share["category"] == "person"]
     large = share[share["share"] >= min_area]
     things = large[large["object"]].groupby("picture")["category"]
     number = things.size().reindex(range(len(pictures)), fill_value=0).to_numpy()
@@ -156,27 +154,32 @@ def describe(
     small = _any(pictures, share[share["object"] & (share["share"] < min_area)])
     foreign = ~share["object"] & (share["category"] != "person")
     other = _any(pictures, share[foreign & (share["share"] >= confounder_area)])
-    anyone = _any(pictures, share[share["category"] == "person"])
-    clear = _any(pictures, large[large["category"] == "person"])
-    gender = [caption_gender(one, min_captions) for one in pictures["captions"]]
-    said = pd.Series(gender, dtype=object).fillna("unknown").to_numpy()
+    anyone = _any(pictures, people)
+    clear = _any(pictures, people[people["share"] >= min_area])
+    said = np.array([caption_gender(one, min_captions) or "unknown" for one in pictures["captions"]])
     named = (number > 0) | anyone  # pictures of nothing of ours are no class's problem
-    rules = [
-        (crowded, "a crowd box of people or of one of the set's objects"),
-        (other & named, "another object that is large"),
-        (small & (number <= 1), "one of the set's objects below the minimum area"),
-        (anyone & ~clear, "a person below the minimum area"),
-        (~anyone & (said != "unknown"), "captions name a person without a box"),
-    ]
-    problem = np.select([rule for rule, _ in rules], [text for _, text in rules], default="")
+    rules = {
+        "a crowd box of people or of one of the set's objects": crowded,
+        "another object that is large": other & named,
+        "one of the set's objects below the minimum area": small & (number <= 1),
+        "a person below the minimum area": anyone & ~clear,
+        "captions name a person without a box": ~anyone & (said != "unknown"),
+    }
     return pictures.assign(
         object=np.where(number > 1, "several", only),
         person=np.where(anyone, said, ""),
-        problem=problem,
+        problem=np.select(list(rules.values()), list(rules), default=""),
         object_share=_largest(pictures, share[share["object"]]),
-        person_share=_largest(pictures, share[share["category"] == "person"]),
+        person_share=_largest(pictures, people),
         captions=[" | ".join(one) for one in pictures["captions"]],
     )
+
+
+def _shares(boxes: pd.DataFrame) -> pd.DataFrame:
+    """Return the largest share of each category in each picture, and whether it is one of the set's objects."""
+    share = boxes.groupby(["picture", "category"], observed=True)["share"].max().reset_index()
+    category = share["category"].astype(object)
+    return share.assign(category=category, object=category.isin(SET_OBJECTS))
 
 
 def _largest(pictures: pd.DataFrame, share: pd.DataFrame) -> np.ndarray:

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from .choosing import assign, check_choice, choose, missing_files
+from .choosing import assign, check_choice, missing_files
 from .manifest import AnalysisSet, assemble, described
 from .openimages_classes import PARENTS, roles
 from .openimages_codes import codes, meanings
 from .openimages_files import FLAGS, Files, descriptions, find, licences
 from .picture_files import by_stem
-from .review import candidates, reviewed
+from .review import choose_and_review
 
 GENDERS = ("boxes", "miap")
 _UNKNOWN = "no person boxed, absence not verified"
@@ -85,29 +85,31 @@ def load(
     """
     _check(min_area, allow, gender)
     wanted = check_choice("openimages", classes, cap, random, n_random)
+    files = _annotations(root, gender)
+    reading = {"min_area": min_area, "allow": tuple(allow), "verified_absence": verified_absence}
+    reading |= {"gender": gender}
+    facts = _files(describe(files, **reading), root if images is None else root / images)
+    present, gone = missing_files(facts)
+    rule = {"cap": cap, "seed": seed, "random": random, "n_random": n_random}
+    choice, shown, said_so = choose_and_review(present, "openimages", root, wanted, review, **rule)
+    own = licences(files.pictures, choice.chosen["id"].tolist())
+    chosen = choice.chosen.assign(source=source)
+    chosen["licence"] = [own.get(one, licence) for one in chosen["id"]]
+    alone = chosen["class"].isin(PARENTS)
+    chosen["note"] = np.where(alone, np.where(chosen["person_absent"], _ABSENT, _UNKNOWN), "")
+    notes = [f"Curated with {described(reading | {'random': random, 'cap': cap})}.", *_expansion(files)]
+    made = [gone, *choice.made]
+    return assemble(name, wanted, chosen, made, [*notes, *said_so], candidates=shown)
+
+
+def _annotations(root: Path, gender: str) -> Files:
     files = find(root)
     if gender == "miap" and not files.people:
         raise FileNotFoundError(
             f"MIAP's boxes must be below {root} for gender='miap'; no CSV there has the columns ImageID, "
             "GenderPresentation, AgePresentation. Fetch open_images_extended_miap_boxes_*.csv."
         )
-    reading = {"min_area": min_area, "allow": tuple(allow), "verified_absence": verified_absence}
-    reading |= {"gender": gender}
-    facts = _files(describe(files, **reading), root if images is None else root / images)
-    present, gone = missing_files(facts)
-    rule = {"cap": cap, "seed": seed, "random": random, "n_random": n_random}
-    choice = choose(present, "openimages", classes=classes, **rule)
-    shown = candidates(choice, root, wanted)
-    if review is not None:
-        choice = reviewed(choice, review)
-    own = licences(files.pictures, choice.chosen["id"].tolist())
-    chosen = choice.chosen
-    chosen = chosen.assign(source=source, licence=[own.get(one, licence) for one in chosen["id"]])
-    alone = chosen["class"].isin(PARENTS)
-    chosen["note"] = np.where(alone, np.where(chosen["person_absent"], _ABSENT, _UNKNOWN), "")
-    notes = [f"Curated with {described(reading | {'random': random, 'cap': cap})}.", *_expansion(files)]
-    notes += [f"A person went through {len(shown)} candidates."] if review is not None else []
-    return assemble(name, wanted, chosen, [gone, *choice.made], notes, candidates=shown)
+    return files
 
 
 def describe(

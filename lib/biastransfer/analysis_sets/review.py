@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from .choosing import Choice
+from .choosing import Choice, choose
 from .decisions import Decisions, decisions
 
 CANDIDATE_COLUMNS = [
@@ -22,6 +22,37 @@ REJECTED = "rejected by a person"
 def no_candidates() -> pd.DataFrame:
     """Return a table of candidates without a row."""
     return pd.DataFrame(columns=CANDIDATE_COLUMNS)
+
+
+def choose_and_review(
+    pictures: Decisions,
+    schema: str,
+    root: Path,
+    classes: Sequence[str],
+    review: Path | str | None,
+    **rule,
+) -> tuple[Choice, pd.DataFrame, list[str]]:
+    """Choose pictures, make the table of candidates, and keep what a person accepted, if one was asked.
+
+    Parameters
+    ----------
+    pictures, schema, classes, **rule
+        As `choosing.choose` takes them.
+    root, review
+        As `candidates` and `reviewed` take them; without ``review`` the choice is as proposed.
+
+    Returns
+    -------
+    choice : Choice
+    shown : DataFrame
+        The candidates.
+    notes : list of str
+    """
+    choice = choose(pictures, schema, classes=classes, **rule)
+    shown = candidates(choice, root, classes)
+    if review is None:
+        return choice, shown, []
+    return reviewed(choice, review), shown, [f"A person went through {len(shown)} candidates."]
 
 
 def candidates(choice: Choice, root: Path, order: Sequence[str]) -> pd.DataFrame:
