@@ -13,6 +13,8 @@ from biastransfer.checkpoint_files import read_tensors
 from biastransfer.checkpoint_matching import Coverage, listing
 from biastransfer.checkpoint_matching import match as match_tensors
 
+__all__ = ["Coverage", "load_into", "read", "read_meta", "save", "state_hash"]
+
 _KEY = "biastransfer"
 _RESERVED = {"format", "architecture", "classes", "own_head", "transform", "source", "sha256"}
 

@@ -1,6 +1,7 @@
 import argparse
 import json
 import pickle
+import struct
 import zipfile
 
 import numpy as np
@@ -162,6 +163,28 @@ def test_tensors_saved_on_a_gpu(tmp_path):
     assert load_into(target, tmp_path / "gpu.pth").coverage == 1
     assert same(source, target)
     assert all(not value.is_cuda for value in target.parameters())
+
+
+def test_file_that_python_2_wrote(tmp_path):
+    """Names as Python 2 pickled them, bytes of no encoding, in the layout before archives (Places365)."""
+    source, target = small(1), small(2)
+    state = prefixed(source.state_dict(), "module.")
+    torch.save(
+        {"arch": "small", "best_prec1": 54.7, "state_dict": state},
+        tmp_path / "old.pth.tar",
+        pickle_protocol=2,
+        _use_new_zipfile_serialization=False,
+    )
+    data = (tmp_path / "old.pth.tar").read_bytes()
+    for name in (*state, "arch", "state_dict", "best_prec1"):
+        text = name.encode()
+        unicode, old = b"X" + struct.pack("<I", len(text)) + text, b"U" + bytes([len(text)]) + text
+        assert data.count(unicode) == 1
+        data = data.replace(unicode, old)
+    (tmp_path / "old.pth.tar").write_bytes(data)
+    assert load_into(target, tmp_path / "old.pth.tar").prefix == "state_dict.module."
+    source[1].num_batches_tracked += target[1].num_batches_tracked
+    assert same(source, target)
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")

@@ -30,7 +30,7 @@ class Weights:
     hub_files : tuple of str
         The file's possible names there, the preferred first.
     get : str
-        How to come by the file.
+        How to come by the file; where it is empty, the hub is asked for it.
     """
 
     file: str
@@ -56,8 +56,8 @@ def find(weights: Weights, name: str) -> Path:
     Raises
     ------
     FileNotFoundError
-        If the file is nowhere and the hub is not asked (``HF_HUB_OFFLINE``) or does not answer within two
-        seconds; the message names the file, its place and how to get it.
+        If the file is nowhere and the hub, for weights that only it has, is not asked (``HF_HUB_OFFLINE``) or
+        does not answer within two seconds; the message names the file, its place and how to get it.
     ValueError
         If the file does not have the published hash.
     """
@@ -106,13 +106,13 @@ def _digest(path: Path, algorithm: str) -> str:
 
 
 def _from_hub(weights: Weights) -> Path | None:
-    """Return a file of the Hugging Face hub: from its cache, else downloaded if the hub answers at once."""
+    """Return a file of the Hugging Face hub: from its cache, else downloaded if nothing else gets it."""
     from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
 
     for file in weights.hub_files:
         if isinstance(cached := try_to_load_from_cache(weights.hub, file), str):
             return Path(cached)
-    if constants.HF_HUB_OFFLINE or not _answers(constants.ENDPOINT):
+    if weights.get or constants.HF_HUB_OFFLINE or not _answers(constants.ENDPOINT):
         return None
     for file in weights.hub_files:
         # whatever goes wrong ends in the one sentence of `find`: the file is not there
