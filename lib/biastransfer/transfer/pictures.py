@@ -78,6 +78,7 @@ def transfer_of_seeds(before, afters, items, resamples, seed):
     more = {
         "r_objects": bias_transfer_score(*({k: v[k] for k in objects} for v in (x, y)), seed=seed).r,
         "p_within": _within_p(x, y, seed),
+        "pictures": min(sizes.values(), default=0),
     }
     if score.reason or not resamples:
         return replace(score, **more)

@@ -47,6 +47,9 @@ class TransferScore:
         Permutation p with object labels shuffled within +man, +woman and the reference only.
     r_objects : float
         Score without the items of the reference class.
+    pictures : int
+        Pictures in the smallest class; 0 where only item values are known. With fewer than 2, or 4 for an
+        intra-class similarity, there are no halves to compare: `ceiling` and `cross_half` are NaN.
     """
 
     r: float
@@ -63,6 +66,7 @@ class TransferScore:
     reliability_after: float = float("nan")
     p_within: float = float("nan")
     r_objects: float = float("nan")
+    pictures: int = 0
 
 
 def bias_transfer_score(before, after, *, seed=0):

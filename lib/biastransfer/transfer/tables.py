@@ -11,7 +11,7 @@ from biastransfer.transfer.score import bias_transfer_score, leave_one_out
 KEYS = ["run", "backbone", "target", "seed", "set"]
 VALUES = [
     *("r", "p", "p_exact", "low", "high", "ceiling", "n", "reason", "method", "cross_half"),
-    *("reliability_before", "reliability_after", "p_within", "r_objects"),
+    *("reliability_before", "reliability_after", "p_within", "r_objects", "pictures"),
 ]
 
 
@@ -33,7 +33,7 @@ def tabulate(embedded, set_name, run, *, resamples=10_000, seed=0):
     pandas.DataFrame
         Columns run, backbone, target, seed (or ``"mean"``: similarities averaged over two or more seeds),
         set, kind (intra | inter), r, p, p_exact, low, high, ceiling, n, reason, method, cross_half,
-        reliability_before, reliability_after, p_within, r_objects.
+        reliability_before, reliability_after, p_within, r_objects, pictures.
 
     Raises
     ------
