@@ -67,7 +67,7 @@ class AttributionPicture:
         if self.size is not None and pixels.shape[:2] != tuple(self.size):
             raise ValueError(
                 f"{self.name}: boxes and masks must be of the picture's own size; the annotation says "
-                f"(H, W) = {tuple(self.size)}, the file has {pixels.shape[:2]}. Scale them, or take the picture out."
+                f"(H, W) = {tuple(self.size)}, the file has {pixels.shape[:2]}. Scale them, or take it out."
             )
         return pixels
 
