@@ -197,7 +197,9 @@ def _layout(shape, size, patches, *, strict: bool) -> Layout | None:
     if len(shape) != 4 or shape[0] != 1:
         return None
     for kind, grid in (("channels first", shape[2:]), ("channels last", shape[1:3])):
-        if grid == patches[0] if patches else _fits(grid, size):
+        # (1, 2, 1, 1) is two channels of one cell, not two cells
+        single = kind == "channels last" and min(grid) == 1
+        if not single and (grid == patches[0] if patches else _fits(grid, size)):
             return Layout(kind, grid)
     return None if strict else Layout("channels first", shape[2:])
 

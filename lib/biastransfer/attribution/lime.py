@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from skimage.segmentation import slic
 
 from biastransfer.attribution.heatmaps import as_image
 from biastransfer.attribution.perturbation import score_removals
@@ -146,6 +145,8 @@ def superpixels(
     >>> int(superpixels(torch.rand(3, 32, 32, generator=torch.Generator().manual_seed(0)), 4, sigma=1).max())
     3
     """
+    from skimage.segmentation import slic  # a second of imports that other methods need not wait for
+
     if n_segments < 2:
         raise ValueError(f"n_segments must be at least 2; got {n_segments}.")
     picture = pixels.detach().cpu().double().permute(1, 2, 0).numpy()

@@ -22,6 +22,7 @@ def meaningful_perturbation(
     tv_beta: float = 3.0,
     jitter: int = 4,
     binary: bool | None = None,
+    fill_kept: bool = False,
     fill: str | Fill = "blur",
     blur_radius: float = 10.0,
     fill_settings: dict | None = None,
@@ -55,6 +56,9 @@ def meaningful_perturbation(
         Whether the network sees a mask of 0 and 1: a cell is kept above max(½, ½ (largest + smallest)). Only
         in the forward pass; the gradient passes as if it were not. Default: for fills that go by what
         surrounds the hole (in-painters) and for callables, which need a hole.
+    fill_kept : bool
+        With a binary mask: whether the gradient at a kept cell goes by what the fill would put there, asked
+        about all kept cells together. Twice the fills a step.
     fill : str or callable
         What is seen where the mask is 0: a name of `removal.FILLS`, or (images, masks) → images.
     blur_radius : float
@@ -83,7 +87,8 @@ def meaningful_perturbation(
     -----
     The mask starts at random, as in the authors' code, and sums, not means, are penalised. With a binary
     mask the gradient at a kept cell is that of the penalties alone, for nothing was put there: such a cell
-    is only hidden when total variation draws it after its neighbours.
+    is hidden only when total variation draws it after its neighbours, so much hangs on the seed.
+    ``fill_kept`` lifts that.
 
     Source: Fong and Vedaldi 2017; settings of Agarwal and Nguyen 2019 (arXiv:1910.04256).
     """
@@ -99,8 +104,10 @@ def meaningful_perturbation(
     shifts = rng.integers(0, jitter + 1, (steps, 2)).tolist()
     with torch.inference_mode(False), torch.enable_grad():
         picture = pad(image.clone()[None], (jitter // 2, jitter - jitter // 2) * 2, mode="reflect")
-        show = _shown_binary if binary else _shown_soft
-        seen = show(picture, filled, image.shape[1:])
+        size = tuple(image.shape[1:])
+        seen = (
+            _shown_binary(picture, filled, size, fill_kept) if binary else _shown_soft(picture, filled, size)
+        )
         mask = _descend(score, seen, first, shifts, learning_rate, lambda m: _penalty(m, l1, tv, tv_beta))
     return resized(1 - mask[0, 0].cpu().numpy(), image.shape[1:], mode="nearest")
 
@@ -137,7 +144,7 @@ def _shown_soft(picture: torch.Tensor, filled: Fill, size):
     return seen
 
 
-def _shown_binary(picture: torch.Tensor, filled: Fill, size):
+def _shown_binary(picture: torch.Tensor, filled: Fill, size, fill_kept: bool):
     """Return what is seen through a mask made binary in the forward pass only."""
     height, width = size
 
@@ -149,6 +156,8 @@ def _shown_binary(picture: torch.Tensor, filled: Fill, size):
             # where all cells are alike their mean tells nothing apart
             kept = soft > (max(0.5, 0.5 * (low + high)) if low < high else 0.5)
             other = filled(part, ~kept)
+            if fill_kept:  # its weight in what is seen is 0, but not in the gradient
+                other = torch.where(kept, filled(part, kept), other)
         straight = soft + (kept.to(soft) - soft).detach()
         return torch.lerp(other, part, straight)
 

@@ -126,6 +126,7 @@ METHODS: dict[str, Method] = {
             "tv": 1e-2,
             "tv_beta": 3.0,
             "jitter": 4,
+            "fill_kept": False,
             "fill": "blur",
             "blur_radius": 10.0,
         },

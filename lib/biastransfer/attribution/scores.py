@@ -69,7 +69,7 @@ def class_score(
     backbone : Backbone or torch.nn.Module
         Gives (N, classes).
     target : int or str
-        The class: a column, or a name of ``backbone.classes``.
+        The class: a column, or a name of ``backbone.classes``, or one of its synonyms between commas.
     output : str
         ``"probability"``: softmax over classes. ``"sigmoid"``: of this class's logit, for networks with
         several labels a picture. ``"logit"``. ``"given"``: the network gives probabilities already;
@@ -224,12 +224,16 @@ def checked_classes(outputs, count: int, column: int) -> torch.Tensor:
 def _column_of(target, classes) -> int:
     """Return the column of a class given by number or name."""
     if isinstance(target, str):
-        if target in classes:
-            return list(classes).index(target)
-        close = difflib.get_close_matches(target, classes, n=3)
-        hint = f" Did you mean {', '.join(map(repr, close))}?" if close else ""
+        named = [(names, *names.split(", ")) for names in classes]  # ImageNet's classes have synonyms
+        columns = [column for column, names in enumerate(named) if target in names]
+        if len(columns) == 1:
+            return columns[0]
+        known = [name for names in named for name in names]
+        close = columns or dict.fromkeys(difflib.get_close_matches(target, known, n=3))
+        hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise ValueError(
-            f"the target must be one of the network's {len(classes)} classes; got {target!r}.{hint}"
+            f"the target must be one of the network's {len(classes)} classes; {target!r} is "
+            f"{'none' if not columns else f'the name of {len(columns)}'} of them.{hint}"
         )
     if isinstance(target, bool) or not isinstance(target, int | np.integer):
         raise ValueError(f"the target must be a class's number or name; got {target!r}.")
