@@ -1,4 +1,5 @@
 import io
+import json
 import shutil
 import tarfile
 
@@ -8,6 +9,7 @@ from PIL import Image
 from biastransfer.analysis_sets import load_set, schema_classes
 from biastransfer.analysis_sets.archive import unpack
 from biastransfer.analysis_sets.released import released_name
+from biastransfer.images import read_rgb
 
 TABLE_6 = dict(
     zip(
@@ -96,6 +98,21 @@ def test_a_second_file_of_an_id_is_reported(root):
     loaded = load_set("released", root=root, classes=WANTED)
     assert findings(loaded) == EXPECTED | {("second file of an id", "man"): "ac.webp"}
     assert loaded.items.loc[loaded.items["id"] == "ac", "file"].item().endswith("ac.png")
+
+
+def test_a_name_with_a_newline_beside_the_plain_one_is_the_same_id_in_a_folder_and_in_a_tar(root, tmp_path):
+    folder = root / "analysis_sets" / "oi_png" / "man"
+    Image.new("RGB", (4, 4), "red").save(folder / "aa.png")  # beside "aa\\n.png"
+    for place in (root, tarred(root, tmp_path)):
+        loaded = load_set("released", root=place, classes=WANTED)
+        [file] = loaded.items.loc[loaded.items["id"] == "aa", "file"]
+        assert read_rgb(file)[0, 0].tolist() == [255, 0, 0]
+        assert loaded.counts.to_dict() == {"man": 3, "random": 2, "car": 2}
+        report = loaded.report
+        [second] = report.loc[report["decision"] == "second file of an id", "ids"]
+        assert second == "aa\\n.png"
+        newline = report[(report["decision"] == "name ends in a newline") & (report["class"] == "man")]
+        assert newline["ids"].tolist() == ["ab\\n"]
 
 
 def test_pictures_in_two_classes_can_be_dropped(root):
@@ -202,6 +219,45 @@ def test_coco_lists_are_addresses(tmp_path):
     }
     with pytest.raises(FileNotFoundError, match="images must be a folder of COCO pictures"):
         load_set("released", root=tmp_path, schema="coco", classes=["man"])
+
+
+def test_a_flickr_address_is_the_coco_picture_that_the_instances_file_says(tmp_path):
+    lists, pictures = tmp_path / "analysis_sets" / "coco_test", tmp_path / "pictures"
+    lists.mkdir(parents=True)
+    pictures.mkdir()
+    flickr = "http://farm5.staticflickr.com/4074/491_z.jpg"
+    (lists / "man.txt").write_text(f"http://images.cocodataset.org/val2017/000000000001.jpg\n{flickr}\n")
+    other = "https://farm1.staticflickr.com/1/{}_z.jpg"
+    (lists / "car.txt").write_text(f"{other.format('unknown')}\n{other.format(1)}")
+    sides = {"width": 4, "height": 4}
+    images = [
+        {"id": 1, "file_name": "a.jpg", "license": 4, "flickr_url": "http://a/1_z.jpg", **sides},
+        {"id": 77, "file_name": "b.jpg", "license": 9, "flickr_url": flickr, **sides},
+    ]
+    data = {"images": images, "annotations": [], "categories": []}
+    data["licenses"] = [{"id": 4, "name": "Attribution"}]
+    (pictures / "instances.json").write_text(json.dumps(data))
+    for name in ("000000000001", "000000000077"):
+        Image.new("RGB", (4, 4)).save(pictures / f"{name}.jpg")
+    options = {"schema": "coco", "images": pictures, "instances": "instances.json"}
+    loaded = load_set("released", root=tmp_path, classes=["man", "car"], **options)
+    assert loaded.items[["class", "id", "licence"]].to_numpy().tolist() == [
+        ["man", "000000000001", "Attribution"],
+        ["man", "000000000077", "COCO licence 9"],
+        ["car", "000000000001", "Attribution"],
+    ]
+    odd = loaded.report[loaded.report["decision"] == "not a COCO address"]
+    assert odd[["class", "reason", "ids"]].to_numpy().tolist() == [
+        ["man", "the instances file has it as 000000000077", "491_z"],
+        ["car", "looked for under its own name", "unknown_z"],
+        ["car", "the instances file has it as 000000000001", "1_z"],
+    ]
+    assert findings(loaded)["missing file", "car"] == "unknown_z"
+    both = (lists / "man.txt").read_text() + "http://images.cocodataset.org/val2017/000000000077.jpg"
+    (lists / "man.txt").write_text(both)  # the picture of that address under its id as well
+    again = load_set("released", root=tmp_path, classes=["man"], **options)
+    assert again.counts.to_dict() == {"man": 2}
+    assert findings(again)["listed twice", "man"] == "000000000077"
 
 
 def test_the_real_open_images_sets(released_set):

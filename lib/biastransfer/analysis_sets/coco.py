@@ -176,7 +176,7 @@ def describe(
 
 
 def _shares(boxes: pd.DataFrame) -> pd.DataFrame:
-    """Return the largest share of each category in each picture, and whether it is one of the set's objects."""
+    """Return the largest share of each category in each picture, and whether it is an object of ours."""
     share = boxes.groupby(["picture", "category"], observed=True)["share"].max().reset_index()
     category = share["category"].astype(object)
     return share.assign(category=category, object=category.isin(SET_OBJECTS))

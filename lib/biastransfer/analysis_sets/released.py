@@ -10,12 +10,16 @@ import pandas as pd
 from . import picture_files
 from .archive import original_names, unpack
 from .choosing import check_choice
+from .coco_files import read_instances
+from .coco_places import annotation_files
 from .decisions import decisions
 from .manifest import AnalysisSet, assemble
 
 LISTS = {"openimages": "openimages_test", "coco": "coco_test"}
 PICTURES = "oi_png"
-_COCO_NAME = re.compile(r"(\d{12})\.jpg$")
+_OWN_NAME = "looked for under its own name"
+_SECOND = "the name without a newline, then the first by name, is taken"
+_COCO_ID = re.compile(r"\d{12}")
 _LICENCES = {"openimages": "CC BY 2.0", "coco": "each picture's own, see COCO"}
 
 
@@ -24,6 +28,7 @@ def load(
     *,
     schema: str = "openimages",
     images: Path | str | None = None,
+    instances: Path | str | Sequence[Path | str] | None = None,
     classes: Sequence[str] | None = None,
     in_two_classes: str = "keep",
     name: str | None = None,
@@ -38,6 +43,9 @@ def load(
         Open Images: ids and pictures. COCO: addresses only, so ``images`` has to be given.
     images : path-like, optional
         Folder of COCO pictures under their official names.
+    instances : path-like or sequence of path-like, optional
+        COCO's instances JSON (relative paths: below ``images``). Of an address on Flickr they tell the COCO
+        id, and of each picture its licence.
     classes : sequence of str, optional
         Only these classes.
     in_two_classes : {"keep", "drop"}
@@ -50,8 +58,8 @@ def load(
     -------
     AnalysisSet
         ``report`` counts beside the kept pictures: empty files, missing files, names that end in a newline,
-        ids in two classes, ids listed twice or with two files, addresses that are not COCO's, pictures that
-        no list names.
+        ids in two classes, ids listed twice or with two files, addresses that are not COCO's and what they
+        were resolved to, pictures that no list names.
 
     Raises
     ------
@@ -66,7 +74,8 @@ def load(
     folder = _folder(unpack(root) if root.is_file() else root, schema, root)
     listed, made = _listed(folder / LISTS[schema], wanted, schema)
     if schema == "coco":
-        found = _coco_pictures(listed, images)
+        found, more = _coco_pictures(listed, images, instances)
+        made += more
     else:
         found, more = _open_images_pictures(listed, folder, wanted)
         made += more
@@ -76,7 +85,9 @@ def load(
         found = found.drop(twice.index)
         dropped = decisions(twice["id"], "excluded", "in two classes")
         made += [dropped.assign(**{"class": twice["class"].to_numpy()})]
-    chosen = found.assign(source=f"released analysis sets ({LISTS[schema]})", licence=_LICENCES[schema])
+    own = found.get("licence", pd.Series("", index=found.index))
+    chosen = found.assign(licence=own.where(own != "", _LICENCES[schema]))
+    chosen["source"] = f"released analysis sets ({LISTS[schema]})"
     notes = [f"Pictures in two classes: {in_two_classes}."]
     return assemble(
         name or f"released-{schema}",
@@ -108,9 +119,6 @@ def _listed(folder: Path, wanted: Sequence[str], schema: str) -> tuple[pd.DataFr
         names = [_identity(entry, schema) for entry in entries]
         again = (Counter(names) - Counter(set(names))).elements()
         made.append(decisions(list(again), "listed twice", "counted once", one))
-        if schema == "coco":
-            foreign = [_id for entry, _id in zip(entries, names) if not _COCO_NAME.search(entry)]
-            made.append(decisions(foreign, "not a COCO address", "looked for under its own name", one))
         rows += [(_id, one) for _id in dict.fromkeys(names)]
     return pd.DataFrame(rows, columns=["id", "class"]), made
 
@@ -131,14 +139,42 @@ def _identity(entry: str, schema: str) -> str:
     return entry if schema == "openimages" else Path(entry).stem
 
 
-def _coco_pictures(listed: pd.DataFrame, images: Path | str | None) -> pd.DataFrame:
+def _coco_pictures(
+    listed: pd.DataFrame, images: Path | str | None, instances
+) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    """Return every listed picture with its file and, from the instances files, its licence."""
     if images is None or not Path(images).is_dir():
         raise FileNotFoundError(
             "the released COCO sets are lists of addresses: images must be a folder of COCO pictures under "
             f"their official names; got {images}."
         )
-    table = picture_files.by_stem(Path(images).absolute())
-    return listed.assign(file=[table.get(one) for one in listed["id"]])
+    folder = Path(images).absolute()
+    known, licence = _known(folder, instances)
+    foreign = listed[[not _COCO_ID.fullmatch(one) for one in listed["id"]]]
+    made = []
+    for one, name in zip(foreign["id"], foreign["class"]):
+        said = f"the instances file has it as {known.get(one)}" if one in known else _OWN_NAME
+        made.append(decisions([one], "not a COCO address", said, name))
+    resolved = listed.assign(id=[known.get(one, one) for one in listed["id"]])
+    again = resolved[resolved.duplicated(["id", "class"])]
+    made += [again[["id", "class"]].assign(decision="listed twice", reason="counted once")]
+    resolved = resolved.drop(again.index)
+    table = picture_files.by_stem(folder)
+    return resolved.assign(
+        file=[table.get(one) for one in resolved["id"]],
+        licence=[licence.get(one, "") for one in resolved["id"]],
+    ), made
+
+
+def _known(folder: Path, instances) -> tuple[dict[str, str], dict[str, str]]:
+    """Return {name of the picture on Flickr: COCO id} and {COCO id: licence} of the instances files."""
+    if instances is None:
+        return {}, {}
+    pictures, _ = read_instances(annotation_files(folder, instances, "instances"))
+    ids = [f"{one:012d}" for one in pictures["id"]]
+    return {Path(one).stem: key for one, key in zip(pictures["address"], ids) if one}, dict(
+        zip(ids, pictures["licence"])
+    )
 
 
 def _open_images_pictures(
@@ -151,10 +187,11 @@ def _open_images_pictures(
         place = folder / PICTURES / released_name(one)
         files = [file for file in sorted(place.iterdir()) if file.is_file()] if place.is_dir() else []
         files = [file for file in files if picture_files.is_picture(file.name.replace("\n", ""))]
+        stored = sorted(((_stem(file, folder, changed), file) for file in files), key=_plain_first)
         table: dict[str, Path] = {}
-        again = [file.name for file in files if table.setdefault(file.stem.strip(), file) != file]
-        made.append(decisions(again, "second file of an id", "the first by name is taken", one))
-        stems = [_stem(file, folder, changed) for file in table.values()]
+        again = [stem + file.suffix for stem, file in stored if table.setdefault(stem.strip(), file) != file]
+        made.append(decisions(again, "second file of an id", _SECOND, one))
+        stems = [stem for stem, file in stored if table[stem.strip()] == file]
         newline = [stem for stem in stems if stem.endswith("\n")]
         made.append(decisions(newline, "name ends in a newline", "id taken without it", one))
         names = listed.loc[listed["class"] == one, "id"].tolist()
@@ -162,6 +199,12 @@ def _open_images_pictures(
         made.append(decisions(unlisted, "not listed", "picture stands in the folder only; kept", one))
         rows += [(key, one, str(table[key]) if key in table else None) for key in [*names, *unlisted]]
     return pd.DataFrame(rows, columns=["id", "class", "file"]), made
+
+
+def _plain_first(stored: tuple[str, Path]) -> tuple[str, bool, str]:
+    """Order the files of one id, in a folder as in a tar: those without a stray newline come first."""
+    stem, file = stored
+    return stem.strip(), stem != stem.strip(), file.name
 
 
 def _stem(file: Path, folder: Path, changed: dict[str, str]) -> str:
