@@ -253,6 +253,8 @@ def test_a_flickr_address_is_the_coco_picture_that_the_instances_file_says(tmp_p
         ["car", "the instances file has it as 000000000001", "1_z"],
     ]
     assert findings(loaded)["missing file", "car"] == "unknown_z"
+    found = load_set("released", root=tmp_path, classes=["man"], schema="coco", images=pictures)
+    assert found.counts.to_dict() == {"man": 2}  # instances below the pictures are found
     both = (lists / "man.txt").read_text() + "http://images.cocodataset.org/val2017/000000000077.jpg"
     (lists / "man.txt").write_text(both)  # the picture of that address under its id as well
     again = load_set("released", root=tmp_path, classes=["man"], **options)

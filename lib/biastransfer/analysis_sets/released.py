@@ -44,8 +44,8 @@ def load(
     images : path-like, optional
         Folder of COCO pictures under their official names.
     instances : path-like or sequence of path-like, optional
-        COCO's instances JSON (relative paths: below ``images``). Of an address on Flickr they tell the COCO
-        id, and of each picture its licence.
+        COCO's instances JSON (relative paths: below ``images``); otherwise every ``instances*.json`` there,
+        if there is any. Of an address on Flickr they tell the COCO id, and of each picture its licence.
     classes : sequence of str, optional
         Only these classes.
     in_two_classes : {"keep", "drop"}
@@ -168,7 +168,7 @@ def _coco_pictures(
 
 def _known(folder: Path, instances) -> tuple[dict[str, str], dict[str, str]]:
     """Return {name of the picture on Flickr: COCO id} and {COCO id: licence} of the instances files."""
-    if instances is None:
+    if instances is None and not any(folder.rglob("instances*.json")):
         return {}, {}
     pictures, _ = read_instances(annotation_files(folder, instances, "instances"))
     ids = [f"{one:012d}" for one in pictures["id"]]
