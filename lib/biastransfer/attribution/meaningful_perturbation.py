@@ -45,9 +45,10 @@ def meaningful_perturbation(
     learning_rate : float
         Of Adam.
     l1 : float
-        Weight of Σ |1 − mask| over the cells: hide little.
+        Weight of the sum of 1 − mask over the cells: hide little.
     tv : float
-        Weight of Σ |difference of neighbouring cells|^``tv_beta``: hide in one piece.
+        Weight of the sum, over neighbouring cells, of their absolute difference to the power ``tv_beta``:
+        hide in one piece.
     tv_beta : float
         That exponent.
     jitter : int

@@ -36,7 +36,8 @@ class PixelModule(nn.Module):
             pixels = pixels.flip(-3)
         return torch.addcmul(self.shift.to(pixels), pixels, self.scale.to(pixels))
 
-    def forward(self, pixels: torch.Tensor) -> torch.Tensor:  # noqa: D102
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Return the network's output for pixels (N, 3, H, W)."""
         return self.network(self.normalise(pixels))
 
 
