@@ -13,7 +13,13 @@ from biastransfer import paths
 from biastransfer.analysis_sets.scenes import draw_scene
 from biastransfer.attribution import inpainter_training as training
 from biastransfer.attribution.inpainter_evaluation import FeatureDistance, compare, psnr, summary
-from biastransfer.attribution.inpainter_network import InpainterNet, continued, load_weights, save_weights
+from biastransfer.attribution.inpainter_network import (
+    InpainterNet,
+    continued,
+    load_weights,
+    save_weights,
+    smooth_fill,
+)
 from biastransfer.attribution.inpainter_scenes import HOLES, draw_hole, draw_removals, widened
 from biastransfer.attribution.removal import make_fill
 from biastransfer.backbones import load_backbone
@@ -96,11 +102,34 @@ def test_training_examples_show_the_wanted_picture_outside_a_hole_that_is_no_rem
 def test_the_network_does_not_see_what_is_in_the_hole():
     torch.manual_seed(0)
     net, hole = InpainterNet().eval(), torch.zeros(1, 1, 64, 96)
+    torch.nn.init.normal_(net.out.weight)
     hole[..., 10:40, 20:60] = 1
     picture = torch.rand(1, 3, 64, 96)
     other = torch.where(hole > 0, torch.rand(1, 3, 64, 96), picture)
     with torch.inference_mode():
         assert torch.equal(net(picture, hole), net(other, hole))
+
+
+def test_smooth_fill_takes_the_nearest_means():
+    picture, hole = torch.full((1, 3, 64, 64), 0.3), torch.zeros(1, 1, 64, 64)
+    hole[..., 4:60, 8:50] = 1
+    torch.testing.assert_close(smooth_fill(picture, hole), picture)
+    picture[..., 32:] = 0.9  # left .3, right .9: a hole within either half keeps to its half
+    hole[...] = 0
+    hole[..., 20:44, 4:12] = hole[..., 20:44, 52:60] = 1
+    filled = smooth_fill(picture, hole)[0, 0]
+    torch.testing.assert_close(filled[32, 8], torch.tensor(0.3))
+    torch.testing.assert_close(filled[32, 56], torch.tensor(0.9))
+    hole[...] = 1
+    hole[..., :4, :4] = 0  # one square known, which is a 256th of the picture: all take its mean
+    torch.testing.assert_close(smooth_fill(picture, hole)[0, 0, 40:, 40:], torch.full((24, 24), 0.3))
+
+
+def test_an_untrained_network_is_the_smooth_fill():
+    picture, hole = torch.rand(1, 3, 64, 32), torch.ones(1, 1, 64, 32)
+    hole[..., :20, :] = 0
+    with torch.inference_mode():
+        assert torch.equal(InpainterNet()(picture, hole), smooth_fill(picture, hole))
 
 
 def test_sides_are_mirrored_to_the_grid():

@@ -5,7 +5,7 @@ from pathlib import Path
 import safetensors.torch
 import torch
 from torch import nn
-from torch.nn.functional import interpolate, pixel_shuffle, pixel_unshuffle, silu
+from torch.nn.functional import avg_pool2d, interpolate, pixel_shuffle, pixel_unshuffle, silu
 
 from biastransfer import paths
 from biastransfer.checkpoint_files import read_tensors
@@ -42,8 +42,9 @@ class Surroundings(nn.Module):
 class InpainterNet(nn.Module):
     """From a picture with a hole to a whole picture.
 
-    Coarse to fine: encoder at 1/4, 1/8, 1/16 and 1/32 of the resolution, dilated convolutions and the
-    picture's mean at 1/32, decoder with added skip connections; the output is pixel-shuffled to full size.
+    What is learned is a correction to `smooth_fill`. Encoder at 1/4, 1/8, 1/16 and 1/32 of the resolution,
+    dilated convolutions and the picture's mean at 1/32, decoder with added skip connections; the correction
+    is pixel-shuffled to full size. Before training it is 0.
     """
 
     def __init__(self, widths: tuple[int, int, int, int] = (48, 96, 128, 160)):
@@ -59,6 +60,8 @@ class InpainterNet(nn.Module):
         self.reduce2, self.up2 = nn.Conv2d(c, b, 1), Gated(b, b)
         self.reduce1, self.up1 = nn.Conv2d(b, a, 1), nn.Sequential(Gated(a, a), Gated(a, a))
         self.out = nn.Conv2d(a, 48, 3, padding=1)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
 
     def forward(self, pixels: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
         """Return whole pictures.
@@ -75,8 +78,9 @@ class InpainterNet(nn.Module):
         (N, 3, H, W) tensor
             Not clipped, and meant for the hole only.
         """
-        known = 1 - masks
-        x = pixel_unshuffle(torch.cat([(pixels - _MIDDLE) * known, masks], 1), 4)
+        smooth = smooth_fill(pixels, masks)
+        seen = torch.where(masks > 0, smooth, pixels)
+        x = pixel_unshuffle(torch.cat([seen - _MIDDLE, masks], 1), 4)
         e1 = self.stem(x)
         e2 = self.down1(e1)
         e3 = self.down2(e2)
@@ -84,7 +88,36 @@ class InpainterNet(nn.Module):
         x = self.up3(_twice(self.reduce3(x)) + e3)
         x = self.up2(_twice(self.reduce2(x)) + e2)
         x = self.up1(_twice(self.reduce1(x)) + e1)
-        return pixel_shuffle(self.out(x), 4) + _MIDDLE
+        return pixel_shuffle(self.out(x), 4) + smooth
+
+
+def smooth_fill(pixels: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
+    """Return pictures that are smooth in the hole: means of what is known, from far where nothing is near.
+
+    Parameters
+    ----------
+    pixels : (N, 3, H, W) tensor
+        Sides are multiples of 32.
+    masks : (N, 1, H, W) tensor
+        1 = hole.
+
+    Returns
+    -------
+    (N, 3, H, W) tensor
+        Known pixels are averaged over 4 × 4, 8 × 8, 16 × 16 and 32 × 32 squares and over the picture; each
+        square takes its own mean as far as it is known and the next larger ones' for the rest.
+    """
+    known = 1 - masks
+    levels = [(avg_pool2d(pixels * known, 4), avg_pool2d(known, 4))]
+    for _ in range(3):
+        levels.append(tuple(avg_pool2d(part, 2) for part in levels[-1]))
+    total, share = (part.mean((2, 3), keepdim=True) for part in levels[-1])
+    value = (total / share.clamp(min=1e-6)).expand_as(levels[-1][0])
+    for total, share in reversed(levels):
+        if value.shape != total.shape:
+            value = _twice(value)
+        value = torch.lerp(value, total / share.clamp(min=1e-6), (4 * share).clamp(max=1))
+    return interpolate(value, scale_factor=4, mode="bilinear", align_corners=False)
 
 
 def _twice(x: torch.Tensor) -> torch.Tensor:

@@ -37,8 +37,8 @@ class Settings:
 
     seed: int = 0
     scenes: int = 1500
-    small: int = 4500
-    large: int = 1000
+    small: int = 2400
+    large: int = 400
     small_batch: int = 16
     large_batch: int = 8
     rate: float = 1.5e-3
