@@ -6,6 +6,7 @@ here costs anything. What is written is written by the first rank; what is decid
 
 import atexit
 import datetime
+import inspect
 import os
 from collections.abc import Callable
 
@@ -121,5 +122,9 @@ def wrapped(module: torch.nn.Module, device: torch.device) -> torch.nn.Module:
     """
     if size() == 1:
         return module
+    parallel = torch.nn.parallel.DistributedDataParallel
+    known = inspect.signature(parallel.__init__).parameters
+    newer = "forward_sync_buffers" in known  # what PyTorch 2.14 calls broadcast_buffers
+    settings = {"forward_sync_buffers" if newer else "broadcast_buffers": False}
     devices = [device.index or 0] if device.type == "cuda" else None
-    return torch.nn.parallel.DistributedDataParallel(module, device_ids=devices, broadcast_buffers=False)
+    return parallel(module, device_ids=devices, **settings)
