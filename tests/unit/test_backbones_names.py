@@ -3,8 +3,10 @@
 import contextlib
 import dataclasses
 import hashlib
+import http.server
 import re
 import socket
+import threading
 import time
 
 import numpy as np
@@ -35,6 +37,8 @@ TINY = [
     "test_efficientnet",
     "test_nfnet",
 ]
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
 
 
 @pytest.fixture(scope="module")
@@ -368,6 +372,45 @@ def test_without_a_network_one_sentence_comes_at_once(empty_machine, machine):
             load_backbone("timm:test_vit")
     assert time.perf_counter() - start < 4  # two seconds, and a busy machine
     assert "\n" not in str(error.value)
+
+
+class _Hub(http.server.BaseHTTPRequestHandler):
+    """A model hub with one file."""
+
+    data = b""
+
+    def do_HEAD(self):
+        there = self.path.endswith("/resolve/main/model.safetensors")
+        self.send_response(200 if there else 404)
+        self.send_header("Content-Length", str(len(self.data)))
+        self.send_header("ETag", f'"{hashlib.sha256(self.data).hexdigest()}"')
+        self.send_header("X-Repo-Commit", "1" * 40)
+        self.end_headers()
+
+    def do_GET(self):
+        self.do_HEAD()
+        self.wfile.write(self.data)
+
+    def log_message(self, *_arguments):
+        pass
+
+
+def test_weights_come_from_the_hub_where_it_answers(empty_machine, tiny, folder):
+    module, _ = tiny["test_vit"]
+    handler = type("Hub", (_Hub,), {"data": (folder / "test_vit.safetensors").read_bytes()})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        empty_machine.setattr("huggingface_hub.constants.ENDPOINT", address)
+        template = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        empty_machine.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
+        with pytest.raises(FileNotFoundError, match=r"which is not there; save other\.bin of https"):
+            find(Weights("other.bin", hub="some/net", hub_files=("other.bin",)), "other")
+        backbone = load_backbone("timm:test_vit")
+        server.shutdown()
+    x = torch.rand(1, 3, 160, 160)
+    with torch.no_grad():
+        assert torch.equal(backbone.module(x), module(x))
 
 
 def test_file_in_the_cache_of_the_hub_is_used(empty_machine, tmp_path):

@@ -49,8 +49,8 @@ def load_backbone(
         Seed of the initial weights of ``"random"``; the others do not depend on it.
     weights : path, optional
         A file with the weights; default the published one in ``data/raw/weights`` or in a cache of PyTorch,
-        OpenAI's CLIP or the Hugging Face hub. For networks outside the registry the hub is asked too, where it
-        can be reached.
+        OpenAI's CLIP or the Hugging Face hub. For networks outside the registry the hub is asked too, where
+        it can be reached.
     architecture : str, optional
         With a file as `name`: the name of the network that it holds.
     trust : bool

@@ -4,7 +4,9 @@ import contextlib
 import dataclasses
 import hashlib
 import os
+import sys
 import threading
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -108,30 +110,44 @@ def _digest(path: Path, algorithm: str) -> str:
 def _from_hub(weights: Weights) -> Path | None:
     """Return a file of the Hugging Face hub: from its cache, else downloaded if nothing else gets it."""
     from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
+    from huggingface_hub.utils import disable_progress_bars
 
     for file in weights.hub_files:
         if isinstance(cached := try_to_load_from_cache(weights.hub, file), str):
             return Path(cached)
-    if weights.get or constants.HF_HUB_OFFLINE or not _answers(constants.ENDPOINT):
+    if weights.get or constants.HF_HUB_OFFLINE:
         return None
+    if not sys.stderr.isatty():
+        disable_progress_bars()
     for file in weights.hub_files:
-        # whatever goes wrong ends in the one sentence of `find`: the file is not there
-        with contextlib.suppress(Exception):
-            return Path(hf_hub_download(weights.hub, file))
+        status = _answer(f"{constants.ENDPOINT}/{weights.hub}/resolve/main/{file}")
+        if status is None:
+            return None
+        if status < 400:
+            # whatever still goes wrong ends in the one sentence of `find`: the file is not there
+            with contextlib.suppress(Exception):
+                return Path(hf_hub_download(weights.hub, file))
     return None
 
 
-def _answers(address: str) -> bool:
-    """Return whether an address answers in time; asked aside, since looking up a name can hang for long."""
-    answers = []
+def _answer(address: str) -> int | None:
+    """Return the status that an address answers in time, None without an answer.
+
+    The hub's own client would try again and again for most of a minute. The question is asked aside, since
+    looking up a name alone can hang for long.
+    """
+    answers: list[int] = []
 
     def ask():
-        with contextlib.suppress(Exception):
-            request = urllib.request.Request(address, method="HEAD")
-            with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
-                answers.append(answer.status)
+        request = urllib.request.Request(address, method="HEAD")
+        with contextlib.suppress(OSError):
+            try:
+                with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
+                    answers.append(answer.status)
+            except urllib.error.HTTPError as error:
+                answers.append(error.code)
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(_PATIENCE)
-    return bool(answers)
+    return answers[0] if answers else None
