@@ -142,7 +142,10 @@ def association_score(
     direction = torch.from_numpy(_mean_direction(A, "A") - _mean_direction(B, "B"))
 
     def read(network: PixelModule, images: torch.Tensor) -> torch.Tensor:
-        z = forward_layer(network.network, network.normalise(images), path)
+        # a backbone says how its tokens and maps become one vector
+        bare = network.network
+        known = dataclasses.replace(backbone, module=bare) if isinstance(backbone, Backbone) else bare
+        z = forward_layer(known, network.normalise(images), path)
         if z.ndim != 2 or z.shape[1] != len(direction):
             raise ValueError(
                 f"A, B and the embedding must have the same number of columns; got {len(direction)} and "
