@@ -142,7 +142,6 @@ def association_score(
     direction = torch.from_numpy(_mean_direction(A, "A") - _mean_direction(B, "B"))
 
     def read(network: PixelModule, images: torch.Tensor) -> torch.Tensor:
-        # a backbone says how its tokens and maps become one vector
         bare = network.network
         known = dataclasses.replace(backbone, module=bare) if isinstance(backbone, Backbone) else bare
         z = forward_layer(known, network.normalise(images), path)
