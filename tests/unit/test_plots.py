@@ -230,3 +230,20 @@ def test_several_untrained_networks_are_one_grey_row_from_smallest_to_largest():
     figure = plots.similarities(rows)
     assert markers(figure.axes[0], "s")[0] == (0.5, "#6b6b6b", "#6b6b6b")
     assert figure.legends[0].get_texts()[0].get_text() == "untrained: median, range"
+
+
+def test_networks_stand_beside_each_other_in_the_same_rows():
+    frame = pd.concat([similarity_rows(name, seeds=()) for name in ("a", "b", "c", "d")])
+    figure = plots.similarity_overview(frame)
+    panels = [ax for ax in figure.axes if ax.axison]
+    titles = [ax.get_title("left") or ax.get_title() for ax in panels]
+    assert titles == ["a", "b", "c", "d"]
+    items = list(frame["item"].unique())
+    ticks = panels[0].get_yticks().tolist()
+    intra = frame.loc[frame["kind"] == "intra", "item"].nunique()
+    assert len(ticks) == len(items)
+    assert ticks[intra] - ticks[intra - 1] == pytest.approx(1.8), "the kinds stand apart"
+    assert all(ax.get_yticks().tolist() == ticks for ax in panels)
+    assert [len(markers(ax, "o")) for ax in panels] == [len(frame) // 4] * 4
+    named = [ax for ax in panels if any(label.get_visible() for label in ax.get_yticklabels())]
+    assert named == [panels[0], panels[3]], "once a row of panels"

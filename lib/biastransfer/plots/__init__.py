@@ -4,6 +4,7 @@ from .charts import associations, finetuning_curves, similarities, transfer_scor
 from .contact_sheets import contact_sheet, set_sizes
 from .error_rates import error_rates
 from .layers import transfer_by_layer
+from .overview import similarity_overview
 from .printed import items_for_power, printed_associations, printed_p_against_z, printed_scores
 from .style import set_style
 from .verdicts import verdicts
@@ -20,6 +21,7 @@ __all__ = [
     "set_sizes",
     "set_style",
     "similarities",
+    "similarity_overview",
     "transfer_by_layer",
     "transfer_scores",
     "verdicts",

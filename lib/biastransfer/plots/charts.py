@@ -29,19 +29,19 @@ def similarities(frame: pd.DataFrame, kinds: Sequence[str] = ("intra", "inter"))
         "untrained" is the median of several networks, from the smallest to the largest.
     """
     backbones = list(frame["backbone"].unique())
-    slots = [_slots(frame.loc[frame["kind"] == kind, "item"].unique()) for kind in kinds]
+    slots = [slots_of(frame.loc[frame["kind"] == kind, "item"].unique()) for kind in kinds]
     tallest = max(max(slot.values(), default=0) for slot in slots)
     size = (WIDTH, (0.3 * tallest + 1.0) * len(backbones) + 0.6)
     figure, axes = plt.subplots(len(backbones), len(kinds), figsize=size, squeeze=False, sharex="row")
     for row, backbone in zip(axes, backbones, strict=True):
         for ax, kind, slot in zip(row, kinds, slots, strict=True):
             part = frame[(frame["backbone"] == backbone) & (frame["kind"] == kind)]
-            _change(ax, part, slot, labels=[readable(item) for item in slot])
-            _colour_labels(ax, slot)
+            draw_change(ax, part, slot, labels=[readable(item) for item in slot])
+            colour_labels(ax, slot)
             ax.set_title(f"{baselines.titled(backbone) if ax is row[0] else ''}\n{kind}-class")
     for ax in axes[-1]:
         ax.set_xlabel("mean cosine similarity")
-    _legend(figure, frame)
+    draw_legend(figure, frame)
     plt.close(figure)
     return figure
 
@@ -59,7 +59,7 @@ def associations(frame: pd.DataFrame, *, level: float = 0.05, p: str = "p_holm")
     """
     frame = frame.assign(item=frame["A"] + "|" + frame["B"], value=frame["effect_size"])
     backbones = list(frame["backbone"].unique())
-    slot = _slots(frame["item"].unique(), grouped=False)
+    slot = slots_of(frame["item"].unique(), grouped=False)
     columns = min(2, len(backbones))
     rows = -(-len(backbones) // columns)
     size = (WIDTH, (0.37 * len(slot) + 0.55) * rows + 1.0)
@@ -69,14 +69,14 @@ def associations(frame: pd.DataFrame, *, level: float = 0.05, p: str = "p_holm")
     for ax, backbone in zip(axes.flat, backbones):
         part = frame[frame["backbone"] == backbone]
         baselines.bands(ax, part, slot)
-        _change(ax, part, slot, labels=[readable(item) for item in slot], filled=part[p] < level)
+        draw_change(ax, part, slot, labels=[readable(item) for item in slot], filled=part[p] < level)
         ax.set_title(baselines.titled(backbone))
         ax.axvline(0, color=INK, linewidth=0.8, zorder=0)
         ax.tick_params(labelbottom=True)
     first = frame.iloc[0]
     direction = f"← {first['Y']} closer to the first of the pair   |   {first['X']} closer to the first →"
     figure.supxlabel(f"effect size d\n{direction}", fontsize=10)
-    _legend(figure, frame, extra=f"filled: {p.replace('p_', '').capitalize()} p < {level:g}")
+    draw_legend(figure, frame, extra=f"filled: {p.replace('p_', '').capitalize()} p < {level:g}")
     plt.close(figure)
     return figure
 
@@ -182,7 +182,7 @@ def _curve(ax: Axes, history: pd.DataFrame, column: str, label: bool) -> None:
         ax.legend(loc="upper right", handlelength=1.6, borderpad=0)  # losses fall: that corner is free
 
 
-def _slots(items: Sequence[str], grouped: bool = True) -> dict[str, float]:
+def slots_of(items: Sequence[str], grouped: bool = True) -> dict[str, float]:
     """Give each item its place from top to bottom, with a gap where the object changes."""
     slots, at, previous = {}, 0.0, None
     for item in items:
@@ -194,8 +194,11 @@ def _slots(items: Sequence[str], grouped: bool = True) -> dict[str, float]:
     return slots
 
 
-def _change(ax: Axes, part: pd.DataFrame, slots: dict[str, float], labels, filled=None) -> None:
-    """Draw one panel: pretrained above, each seed of the finetuned below it, a thin line between the two."""
+def draw_change(ax: Axes, part: pd.DataFrame, slots: dict[str, float], labels, filled=None) -> None:
+    """Draw on ``ax`` the rows of ``part``, each at its place in ``slots``: pretrained above, seeds below.
+
+    ``labels`` name the places; a marker is hollow where ``filled``, by the rows' index, is False.
+    """
     seeds = sorted(part.loc[part["stage"] == "finetuned", "seed"].unique())
     lane = {("finetuned", seed): 0.12 + 0.17 * k for k, seed in enumerate(seeds)}
     for index, row in part.iterrows():
@@ -218,14 +221,14 @@ def _interval(ax: Axes, low: float, high: float, at: float, colour: str) -> None
         ax.plot([low, high], [at, at], color=colour, linewidth=1.3, alpha=0.75, solid_capstyle="butt")
 
 
-def _colour_labels(ax: Axes, items) -> None:
+def colour_labels(ax: Axes, items) -> None:
     """Colour the labels that name a perceived gender as everywhere in the book."""
     for text, item in zip(ax.get_yticklabels(), items, strict=True):
         text.set_color(ATTRIBUTES.get(attribute_of(item), INK))
 
 
-def _legend(figure: Figure, frame: pd.DataFrame, extra: str = "") -> None:
-    """Name the markers once a figure, above its panels."""
+def draw_legend(figure: Figure, frame: pd.DataFrame, extra: str = "") -> None:
+    """Name the markers that ``frame`` needs once a ``figure``, above its panels, and ``extra`` beside them."""
     names = {"pretrained": "pretrained", "finetuned": "finetuned, a marker a seed"}
     handles = [
         Line2D([], [], linestyle="-", label=names[stage], **STAGES[stage])
