@@ -7,6 +7,7 @@ from biastransfer.finetune.evaluation import (
     average_precision,
     binary_cross_entropy,
     chance_map,
+    chance_micro_f1,
     mean_average_precision,
     micro_f1,
     sigmoid,
@@ -91,6 +92,18 @@ def test_class_without_positives_is_nan_and_not_averaged():
         warnings.simplefilter("error")
         assert np.isnan(mean_average_precision(labels[:, 2:3], scores[:, 2:3])[0])
         assert np.isnan(chance_map(labels[:, 2:3]))
+
+
+def test_chance_micro_f1_is_the_best_of_all_constant_answers():
+    """Against every set of classes said of every picture, unknown labels included."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        labels = (rng.random((40, 7)) < rng.random(7) * 0.6).astype(float)
+        labels[rng.random(labels.shape) < 0.2 * (seed % 2)] = np.nan
+        sets = [np.array([(k >> c) & 1 for c in range(7)], float) for k in range(1, 2**7)]
+        values = [micro_f1(labels, np.tile(chosen, (40, 1))) for chosen in sets]
+        assert chance_micro_f1(labels) == pytest.approx(np.nanmax(values), abs=1e-12)
+    assert np.isnan(chance_micro_f1([[0.0, 0.0]]))
 
 
 def test_unknown_labels_count_as_absent_from_the_file():
