@@ -47,9 +47,9 @@ NAMES = {
 }
 # Names that end so and are something else.
 EXCEPT = {
-    "car": "freight car|passenger car|trolley car|cable car|railcar|railway car|tow car|moving van|police van",
+    "car": "freight car|passenger car|trolley car|cable car|railway car|tow car|moving van|police van",
     "sports": "wrecking ball|mothball",
-    "fashion": "seat belt|life belt|conveyer belt|fan belt|stop watch|field glasses|opera glasses|railroad tie",
+    "fashion": "seat belt|life belt|fan belt|stop watch|field glasses|opera glasses|railroad tie",
     "mammal": "teddy bear|hot dog|computer mouse|mechanical bull|pommel horse|vaulting horse|baseball bat",
 }
 
@@ -72,12 +72,13 @@ def pretraining_overlap(objects: Sequence[str], classes: Sequence[str]) -> pd.Da
     Notes
     -----
     `RULE` says when a class counts; the names were gone through for ImageNet-1k. In larger label sets a
-    name may be another thing's too (in ImageNet-21k a racer is also a snake): read the list. A network that was taught to name an object has reason to represent
-    it whoever stands beside it; one that was not has none.
+    name may be another thing's too (in ImageNet-21k a racer is also a snake): read the list. A network that
+    was taught to name an object has reason to represent it whoever stands beside it; others have less.
 
     Examples
     --------
-    >>> pretraining_overlap(["car", "surfboard"], ["sports car, sport car", "freight car", "cab, taxi"]).n.tolist()
+    >>> classes = ["sports car, sport car", "freight car", "cab, taxi"]
+    >>> pretraining_overlap(["car", "surfboard"], classes)["n"].tolist()
     [2, 0]
     """
     synonyms = [[word.strip().lower() for word in one.replace("_", " ").split(",")] for one in classes]
