@@ -6,6 +6,7 @@ Seeded and resumable: every step's pictures and holes follow from (seed, step), 
 
 import argparse
 import concurrent.futures
+import functools
 import json
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from torch.nn.functional import interpolate
+from PIL import Image
 
 from biastransfer import paths
 from biastransfer.attribution.inpainter_network import InpainterNet, save_weights
@@ -37,7 +38,7 @@ class Settings:
 
     seed: int = 0
     scenes: int = 1500
-    small: int = 2400
+    small: int = 1200
     large: int = 400
     small_batch: int = 16
     large_batch: int = 8
@@ -143,28 +144,32 @@ def training_batch(scenes: Removals, size: int, count: int, key: tuple) -> tuple
 
 def _example(scenes: Removals, size: int, rng: np.random.Generator):
     i, kind = rng.integers(len(scenes.before)), rng.random()
-    before, after = scenes.before[i], scenes.after[i]
-    removed = widened(scenes.removed[i], int(rng.integers(0, 5)))
     side = int(rng.integers(size, 257))
-    y, x = rng.integers(0, 257 - side, 2)
-    flip = slice(None, None, int(rng.choice((-1, 1))))
-    cut = [a[y : y + side, x : x + side][:, flip] for a in (before, after, removed)]
-    seen, wanted = (_resized(part, size) for part in cut[:2])
-    hole = _resized(cut[2][..., None] * np.uint8(255), size)[0] > 0.5
-    if kind >= _REMOVAL or not hole.any() or hole.all():
-        seen = wanted = wanted if kind < _AFTER else seen
-        hole = torch.from_numpy(draw_hole(rng, size, scenes.removed))
+    x, y = rng.integers(0, 257 - side, 2).tolist()
+    cut = functools.partial(_cut, box=(x, y, x + side, y + side), size=size, flip=bool(rng.integers(2)))
+    hole = cut(widened(scenes.removed[i], int(rng.integers(0, 5)))) > 127
+    if kind < _REMOVAL and hole.any() and not hole.all():
+        both = [cut(scenes.before[i]), cut(scenes.after[i])]
+    else:
+        both = [cut((scenes.after if kind < _AFTER else scenes.before)[i])] * 2
+        hole = draw_hole(rng, size, scenes.removed)
     order = rng.permutation(3) if rng.random() < 0.5 else np.arange(3)
-    gain, shift = rng.uniform(0.6, 1.15), rng.uniform(-0.12, 0.12)
-    seen, wanted = (((part[order] - 0.5) * gain + 0.5 + shift).clamp(0, 1) for part in (seen, wanted))
-    return seen, hole[None].float(), wanted
+    colours = (order, rng.uniform(0.6, 1.15), rng.uniform(-0.12, 0.12))
+    seen, wanted = (_coloured(part, *colours) for part in both)
+    return seen, torch.from_numpy(hole)[None].float(), wanted
 
 
-def _resized(part: np.ndarray, size: int) -> torch.Tensor:
-    pixels = torch.from_numpy(np.ascontiguousarray(part)).permute(2, 0, 1).float().div_(255)
-    if pixels.shape[-1] == size:
-        return pixels
-    return interpolate(pixels[None], (size, size), mode="bilinear", antialias=True)[0].clamp_(0, 1)
+def _cut(part: np.ndarray, box: tuple, size: int, flip: bool) -> np.ndarray:
+    """Return the ``box`` of an (H, W, 3) uint8 or (H, W) bool array as uint8, resized, mirrored if asked."""
+    picture = Image.fromarray(part)
+    picture = picture.convert("L") if part.dtype == bool else picture
+    resized = np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR, box=box))
+    return resized[:, ::-1] if flip else resized
+
+
+def _coloured(part: np.ndarray, order: np.ndarray, gain: float, shift: float) -> torch.Tensor:
+    pixels = torch.from_numpy(part[..., order].transpose(2, 0, 1).astype(np.float32)).div_(255)
+    return ((pixels - 0.5) * gain + 0.5 + shift).clamp_(0, 1)
 
 
 def held_out_batch(seed: int) -> tuple[torch.Tensor, ...]:
@@ -226,15 +231,11 @@ def _keep(file: Path, net, mean, optimizer, step: int, curve: list) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Train from the command line; ``arguments`` as in ``--help``."""
-    parser = argparse.ArgumentParser(description="Train the in-painter on scenes; run again to go on.")
+    parser = argparse.ArgumentParser(description="Train the in-painter on scenes.")
     for name, value in asdict(Settings()).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
-    parser.add_argument(
-        "--minutes", type=float, default=float("inf"), help="stop after this long; run again to go on"
-    )
-    parser.add_argument(
-        "--threads", type=int, default=1, help="weights are bit-identical for the same number only"
-    )
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="then stop; run again to go on")
+    parser.add_argument("--threads", type=int, default=1, help="another number gives other last digits")
     given = vars(parser.parse_args(arguments))
     minutes, threads = given.pop("minutes"), given.pop("threads")
     torch.set_num_threads(threads)
