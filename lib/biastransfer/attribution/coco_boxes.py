@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pandas as pd
 from skimage.draw import polygon2mask
 
 from biastransfer.analysis_sets.scene_records import rle_mask
@@ -57,8 +58,8 @@ def coco_pictures(
     Returns
     -------
     PictureSet
-        Crowd boxes are left out. Pictures whose file is not there, without a box left, or with boxes that lie
-        outside are in ``skipped``.
+        ``skipped`` lists pictures whose file is not there, without a box left, or with boxes outside them,
+        and the pictures kept of which crowd boxes are left out.
 
     Raises
     ------
@@ -85,7 +86,15 @@ def coco_pictures(
         return _coco_picture(folder / image.file_name, image, of_picture[image.id], names, masks)
 
     wanted = [one for one in data.images if category is None or of_picture[one.id]]
-    return collect(sorted(wanted, key=lambda one: one.file_name), read, lambda one: one.file_name)
+    wanted.sort(key=lambda one: one.file_name)
+    found = collect(wanted, read, lambda one: one.file_name)
+    crowds = [
+        (one.file_name, f"{n} crowd {'box' if n == 1 else 'boxes'} left out")
+        for one in wanted if (n := sum(box.iscrowd for box in of_picture[one.id]))
+    ]  # fmt: skip
+    listed = pd.DataFrame(crowds, columns=found.skipped.columns)
+    listed = listed[~listed["picture"].isin(found.skipped["picture"])]
+    return PictureSet(found.pictures, pd.concat([listed, found.skipped], ignore_index=True))
 
 
 def _coco_picture(file: Path, image: _Image, found, names, with_masks: bool) -> AttributionPicture:
