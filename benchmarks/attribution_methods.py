@@ -130,10 +130,8 @@ def main() -> None:
     cases = {f"bare {batch}": bare(backbone, count, batch) for batch in BATCH_SIZES} | own | others
     found = seconds(cases, arguments.rounds)
     best = min((name for name in found if name.startswith("bare")), key=found.get)
-    load = os.getloadavg()[0]
-    print(
-        f"{arguments.backbone}, {count} pictures, {torch.get_num_threads()} threads, load {load:.1f}; seconds:"
-    )
+    machine = f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}"
+    print(f"{arguments.backbone}, {count} pictures, {machine}; seconds:")
     print("  " + ", ".join(f"{name} {taken:.2f}" for name, taken in found.items()))
     for name, work in own.items():
         limit = 1.10 if "folded" not in name else 1.0

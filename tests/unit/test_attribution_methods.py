@@ -21,7 +21,8 @@ from biastransfer.attribution.methods import (
     rise,
     sliding_patch,
 )
-from biastransfer.attribution.removal import IMAGENET, make_fill
+from biastransfer.attribution.perturbation import remover
+from biastransfer.attribution.removal import FILLS, IMAGENET, INPAINTERS, PIXELS, make_fill
 from biastransfer.attribution.rise import RiseMasks
 from biastransfer.attribution.scores import class_score
 
@@ -83,6 +84,15 @@ def test_the_fill_stands_where_the_patch_was(picture, weights, linear):
     in_space = sliding_patch(linear, normalised, patch=16, stride=4, fill="mean", space=IMAGENET)
     zero = sliding_patch(linear, normalised, patch=16, stride=4, fill="zero", space=IMAGENET)
     np.testing.assert_allclose(in_space, zero, atol=1e-4)
+
+
+@pytest.mark.parametrize("fill", sorted(set(FILLS) - set(INPAINTERS)))
+@pytest.mark.parametrize("space", [PIXELS, IMAGENET])
+def test_asking_a_fill_once_gives_what_it_gives_every_time(picture, fill, space):
+    values = space.values(picture)
+    masks = torch.rand(4, 1, 16, 20, generator=torch.Generator().manual_seed(2)) < 0.3
+    fast = remover(values, fill, space=space, seed=5, settings=None)(masks)
+    assert torch.equal(fast, make_fill(fill, space=space, seed=5)(values[None], masks))
 
 
 def test_lime_recovers_a_model_that_is_linear_in_superpixels(picture):

@@ -53,7 +53,10 @@ LAYERS = {
     "finetune": ({*DATA, "analysis_sets", "distributed", "prefetch"}, ANYTHING),
     "nulls": ({*MEASURES, "cosines"}, NUMBERS),
     "embedded_sets": ({"paths", "images", "analysis_sets", "embed", "finetune"}, ANYTHING),
-    "attribution": ({*DATA, *MEASURES, "cosines", "analysis_sets", "embed", "finetune", "nulls"}, ANYTHING),
+    "attribution": (
+        {*DATA, *MEASURES, "checkpoint_files", "cosines", "analysis_sets", "embed", "finetune", "nulls"},
+        ANYTHING,
+    ),
     "plots": (set(), {*NUMBERS, "matplotlib", "seaborn"}),
     "results": ({"paths"}, NUMBERS),
     "report": ({"paths"}, ANYTHING),

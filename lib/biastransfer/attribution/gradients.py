@@ -7,6 +7,7 @@ import torch
 
 from biastransfer.attribution.heatmaps import as_image
 from biastransfer.attribution.networks import eval_mode, pixel_module
+from biastransfer.attribution.perturbation import check_count
 from biastransfer.attribution.removal import PIXELS, Fill, Space, make_fill
 from biastransfer.attribution.scores import check_scores, checked_classes
 from biastransfer.backbones import Backbone
@@ -116,6 +117,7 @@ def integrated_gradients(
     """
     from captum.attr import IntegratedGradients
 
+    check_count("batch_size", batch_size)
     if n_steps < 1:
         raise ValueError(f"n_steps must be at least 1; got {n_steps}.")
     image = as_image(image)
@@ -175,6 +177,7 @@ def smoothgrad(
     """
     from captum.attr import Saliency
 
+    check_count("batch_size", batch_size)
     if n_samples < 1 or not noise >= 0:
         raise ValueError(f"smoothgrad needs n_samples ≥ 1 and noise ≥ 0; got {n_samples} and {noise}.")
     rng = np.random.default_rng(seed)

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from biastransfer.attribution.heatmaps import as_image
-from biastransfer.attribution.perturbation import score_removals
-from biastransfer.attribution.removal import PIXELS, Fill, Space, make_fill
+from biastransfer.attribution.perturbation import remover, score_removals
+from biastransfer.attribution.removal import PIXELS, Fill, Space
 
 
 def lime(
@@ -100,8 +100,8 @@ def lime(
     def draw(number: int, mask: torch.Tensor) -> None:
         torch.index_select(off[number], 0, of_pixel, out=mask.view(-1))
 
-    filled = make_fill(fill, space=space, seed=seed, **(fill_settings or {}))
-    found = score_removals(score, image, draw, n_samples, filled=filled, batch_size=batch_size)
+    remove = remover(image, fill, space=space, seed=seed, settings=fill_settings)
+    found = score_removals(score, image, draw, n_samples, remove=remove, batch_size=batch_size)
     weights = fit_ridge(on, found, np.exp(-(_distance(on) ** 2) / (2 * kernel_width**2)), ridge)
     return weights[labels].reshape(image.shape[1:]).astype(np.float32)
 

@@ -13,9 +13,9 @@ from biastransfer.attribution.heatmaps import as_image
 from biastransfer.attribution.lime import lime
 from biastransfer.attribution.meaningful_perturbation import meaningful_perturbation
 from biastransfer.attribution.occlusion import occlusion
-from biastransfer.attribution.perturbation import sliding_patch
 from biastransfer.attribution.removal import PIXELS, Fill, Space
 from biastransfer.attribution.rise import rise
+from biastransfer.attribution.sliding_patch import sliding_patch
 
 __all__ = [
     "METHODS",

@@ -5,8 +5,8 @@ import torch
 
 from biastransfer.attribution.gradients import scores_of
 from biastransfer.attribution.networks import eval_mode, pixel_module
-from biastransfer.attribution.perturbation import sliding_patch
 from biastransfer.attribution.removal import PIXELS, Fill, Space
+from biastransfer.attribution.sliding_patch import sliding_patch
 from biastransfer.backbones import Backbone
 
 
@@ -30,7 +30,7 @@ def occlusion(
     module, image, target
         As for `gradients.gradient`.
     patch, stride, fill, fill_settings, seed, batch_size, space
-        As for `perturbation.sliding_patch`.
+        As for `sliding_patch.sliding_patch`.
 
     Returns
     -------
@@ -40,12 +40,12 @@ def occlusion(
     Raises
     ------
     ValueError
-        As for `perturbation.sliding_patch`.
+        As for `sliding_patch.sliding_patch`.
 
     Notes
     -----
     The map of Captum's Occlusion where the stride ends at the edge (a test compares), computed by
-    `perturbation.sliding_patch` with ``aggregate="mean"`` because Captum's passes take about twice the time
+    `sliding_patch.sliding_patch` with ``aggregate="mean"`` because Captum's passes take about twice the time
     of the forward passes in them. Elsewhere the last patch here is whole and ends at the edge.
     """
     model = pixel_module(module) if isinstance(module, Backbone) else module

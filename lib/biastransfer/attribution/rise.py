@@ -7,8 +7,8 @@ import torch
 from torch.nn.functional import interpolate
 
 from biastransfer.attribution.heatmaps import as_image
-from biastransfer.attribution.perturbation import needs_hole, score_versions
-from biastransfer.attribution.removal import PIXELS, Fill, Space, make_fill
+from biastransfer.attribution.perturbation import needs_hole, remover, score_versions
+from biastransfer.attribution.removal import PIXELS, Fill, Space
 
 _CHUNK = 16  # masks made at once where no network sets the pace: 3 MiB at 224 pixels
 
@@ -136,19 +136,16 @@ def rise(
     """
     image = as_image(image)
     binary = needs_hole(fill) if binary is None else binary
-    filled = make_fill(fill, space=space, seed=seed, **(fill_settings or {}))
+    remove = remover(image, fill, space=space, seed=seed, settings=fill_settings)
     masks = RiseMasks(image.shape[1:], n_samples, cells, probability, seed)
     picture = image[None].contiguous(memory_format=torch.channels_last)
+    other = None if binary else remove(torch.ones_like(picture[:, :1], dtype=torch.bool))
 
     def versions(numbers):
         shown = masks[torch.from_numpy(numbers)][:, None].to(picture)
-        if binary:
-            return filled(picture, shown < 0.5)
-        return torch.lerp(other, picture, shown)
+        return remove(shown < 0.5) if other is None else torch.lerp(other, picture, shown)
 
-    if not binary:
-        other = filled(picture, torch.ones_like(picture[:, :1], dtype=torch.bool))
-    found = score_versions(score, image, versions, n_samples, batch_size)
+    found = score_versions(score, versions, n_samples, batch_size)
     return (masks.weighted_sum(found) / (n_samples * probability)).astype(np.float32)
 
 
