@@ -4,7 +4,7 @@
 
 Pages and recipes come from `runs/*.yaml` and `RECIPES`. Operations of one picture are counted by PyTorch's
 `FlopCounterMode` on each network: a multiplication and an addition are two, and training is the forward pass
-three times, since the counter takes grouped convolutions for dense ones on the way back. GPU hours divide them
+three times, since the counter takes grouped convolutions for dense ones on the way back. GPU hours divide it
 by what is *assumed* that a GPU sustains; none was measured. With `--pictures`, the decoding of that folder's
 JPEGs on one core is measured, and their size.
 """
