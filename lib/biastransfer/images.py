@@ -5,7 +5,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageFile, UnidentifiedImageError
+from PIL import Image, ImageChops, ImageFile, UnidentifiedImageError
 
 MAX_PIXELS = 100_000_000  # 100 megapixels, 300 MB as RGB: more than any camera in COCO or Open Images
 _ORIENTATION_TAG = 0x0112
@@ -45,7 +45,8 @@ def read_rgb(path: Path | str) -> np.ndarray:
     16-bit grey is divided by 257, so that 65535 becomes 255 (Pillow's own conversion clips), 12-bit TIFF grey
     by 4095/255. 32-bit integers within 0…65535 are read as 16-bit, floats within 0…1 as shares of white and
     within 0…255 as 8-bit values; any other range is stretched from its minimum to its maximum. CMYK is
-    converted without a colour profile, (255 − C)(255 − K)/255; the inversion of Adobe JPEGs is undone.
+    converted without a colour profile, (255 − C)(255 − K)/255; the inversion of JPEGs with Adobe's marker is
+    undone, one without the marker is taken as it stands.
     Embedded colour profiles are ignored, as the usual loaders of these backbones ignore them.
 
     Examples
@@ -189,6 +190,8 @@ def _rgb(image: Image.Image) -> np.ndarray:
         rgba = np.asarray(image.convert("RGBA"), dtype=np.float64)
         alpha = rgba[..., 3:] / 255.0
         return np.rint(rgba[..., :3] * alpha + _WHITE * (1.0 - alpha)).astype(np.uint8)
+    if image.mode == "CMYK" and image.format == "JPEG" and "adobe" not in image.info:
+        image = ImageChops.invert(image)  # Pillow inverts every JPEG of four colours
     return np.asarray(image.convert("RGB"))
 
 

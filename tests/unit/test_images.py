@@ -64,6 +64,44 @@ def test_an_adobe_cmyk_jpeg_is_marked_and_not_inverted(tmp_path):
     assert (corners(path) >= 254).all()
 
 
+def test_a_cmyk_jpeg_without_adobes_marker_is_taken_as_it_stands(tmp_path):
+    """What Pillow stored, 255 minus each ink, are then the inks: red becomes full cyan and black."""
+    path = saved(tmp_path, Image.new("CMYK", (8, 8), (0, 255, 255, 200)), "a.jpg", quality=100)
+    data = path.read_bytes()
+    start = data.index(b"\xff\xee")
+    (length,) = struct.unpack(">H", data[start + 2 : start + 4])
+    path.write_bytes(data[:start] + data[start + 2 + length :])
+    assert np.abs(corners(path)[4, 4].astype(int) - [0, 200, 200]).max() <= 2
+
+
+def test_the_first_picture_of_a_stereo_pair_is_taken(tmp_path):
+    pair = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
+    path = saved(tmp_path, pair[0], "a.mpo", save_all=True, append_images=pair[1:], quality=100)
+    assert Image.open(path).format == "MPO"
+    assert np.abs(corners(path)[4, 4].astype(int) - RED).max() <= 2
+
+
+@pytest.mark.parametrize(
+    ("bits", "row", "expected"),
+    [
+        (1, b"\x40", [0, 255]),
+        (2, b"\x1b", [0, 85, 170, 255]),
+        (4, b"\x07\x8f", [0, 119, 136, 255]),
+    ],
+)
+def test_grey_of_few_bits_reaches_white(tmp_path, bits, row, expected):
+    (tmp_path / "a.png").write_bytes(png_of(0, row, bits=bits, width=len(expected)))
+    assert corners(tmp_path / "a.png")[0, :, 0].tolist() == expected
+
+
+def test_a_palette_with_an_alpha_channel(tmp_path):
+    image = Image.new("PA", (2, 1))
+    image.putpalette([255, 0, 0, 0, 0, 255] + [0] * 762)
+    image.putpixel((0, 0), (0, 255))
+    image.putpixel((1, 0), (1, 51))
+    assert corners(saved(tmp_path, image, "a.tif"))[0].tolist() == [RED, [204, 204, 255]]
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
@@ -118,17 +156,17 @@ def test_12_bit_tiff_is_scaled_by_its_own_range(tmp_path):
     assert corners(tmp_path / "a.tif")[0, :, 0].tolist() == [255, 128, 0, 0]
 
 
-def png_of(colour_type, samples):
-    """Write a 16-bit PNG by hand, one row: Pillow writes grey ones only."""
+def png_of(colour_type, samples, *, bits=16, width=None):
+    """Write a PNG by hand, one row, of 16-bit samples or of bytes as they are."""
 
     def chunk(name, content):
         return (
             struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
         )
 
-    channels = {2: 3, 4: 2, 6: 4}[colour_type]
-    head = struct.pack(">IIBBBBB", len(samples) // channels, 1, 16, colour_type, 0, 0, 0)
-    row = zlib.compress(b"\0" + np.array(samples, dtype=">u2").tobytes())
+    channels = {0: 1, 2: 3, 4: 2, 6: 4}[colour_type]
+    head = struct.pack(">IIBBBBB", width or len(samples) // channels, 1, bits, colour_type, 0, 0, 0)
+    row = zlib.compress(b"\0" + (samples if bits < 16 else np.array(samples, dtype=">u2").tobytes()))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", row) + chunk(b"IEND", b"")
 
 
