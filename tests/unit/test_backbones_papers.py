@@ -20,7 +20,7 @@ from biastransfer.backbones.architectures import REGISTRY, architecture
 from biastransfer.backbones.paper_models import PAPER_MODELS
 from biastransfer.checkpoints import save
 from biastransfer.embed import embed
-from biastransfer.finetune.recipes import RECIPES
+from biastransfer.finetune.paper_recipes import PAPER_RECIPES
 
 BIT, CLIP, FULL = "bit_m_r50x1", "ViT-B-32-quickgelu", open_clip.get_model_config
 RESNETS = ["resnet50", "moco_resnet50", "simclr_resnet50", "simclr_resnet50_vissl", "places365_resnet50"]
@@ -113,7 +113,7 @@ def loaded(published):
 
 
 def test_every_model_of_the_recipes_is_there():
-    wanted = {name.split("-")[1] for name in RECIPES if "-" in name}
+    wanted = {name.split("-")[1] for name in PAPER_RECIPES}
     assert wanted == {
         "resnet18",
         "resnet50",
