@@ -1,6 +1,6 @@
 """Perturbation methods against the bare forward passes in them, and against Captum's, in one run.
 
-    python benchmarks/attribution_methods.py [--backbone efficientnet_lite0] [--grid 10] [--rounds 5]
+    python benchmarks/attribution_methods.py [--backbone efficientnet_lite0] [--grid 12] [--rounds 3]
 
 The bare passes run the untouched network (channels_last, inference mode) on as many normalised tensors that
 lie ready, at the best of several batch sizes. Captum's methods get the same patches and superpixels. Cases
@@ -118,8 +118,8 @@ def all_masks() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backbone", default="efficientnet_lite0")
-    parser.add_argument("--grid", type=int, default=10, help="positions of the patch a side")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--grid", type=int, default=12, help="positions of the patch a side")
+    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     backbone = load_backbone(arguments.backbone)
     size, count = backbone.transform.size, arguments.grid**2 + 1

@@ -52,6 +52,14 @@ def test_pixel_module_sees_what_the_transform_makes(images, transform):
     )
 
 
+def test_pixels_take_the_networks_precision(images):
+    """Arrays of scikit-image are double: they must not stop a network that is not."""
+    score = class_score(toy(), 0)
+    torch.testing.assert_close(score(images.double()), score(images), rtol=1e-5, atol=1e-7)
+    score.module.double()
+    assert score(images).dtype == torch.float64
+
+
 def test_class_scores_are_the_columns_of_softmax_sigmoid_and_logits(images):
     backbone = toy()
     logits = backbone.module(backbone.transform.normalise(images)).detach().double().numpy()

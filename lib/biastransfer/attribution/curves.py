@@ -49,7 +49,7 @@ class Curve:
 
     @property
     def value(self) -> float:
-        """The metric: `auc`."""
+        """The metric, `auc`."""
         return self.auc
 
 

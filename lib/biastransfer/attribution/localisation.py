@@ -55,7 +55,7 @@ class Localisation:
 
     @property
     def value(self) -> float:
-        """The metric, localisation error: 1 for a miss, 0 for a hit."""
+        """The metric, localisation error; 1 for a miss, 0 for a hit."""
         return float(not self.hit)
 
 

@@ -42,7 +42,7 @@ class Metric:
 
     @property
     def label(self) -> str:
-        """The title with its direction: "Deletion AUC ↓"."""
+        """The title with its direction, as in "Deletion AUC ↓"."""
         return f"{self.title} {self.direction}"
 
 

@@ -27,7 +27,10 @@ class PixelModule(nn.Module):
             self.scale, self.shift = (transform.scale / std).float(), (-mean / std).float()
 
     def normalise(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Return what the network sees of pixels (N, 3, H, W)."""
+        """Return what the network sees of pixels (N, 3, H, W), where it lies and in its precision."""
+        like = next(self.network.parameters(), None)
+        if like is not None and like.is_floating_point():
+            pixels = pixels.to(like.device, like.dtype)
         if self.transform is not None:
             return self.transform(pixels)
         if self.scale is None:

@@ -118,7 +118,7 @@ class Prepared:
 
     @property
     def single(self) -> bool:
-        """Whether exactly one object is annotated: localisation is reported apart for those."""
+        """Whether exactly one object is annotated; localisation is reported apart for those."""
         return len(self.boxes) == 1
 
 

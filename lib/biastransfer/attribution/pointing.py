@@ -18,7 +18,7 @@ class Pointing:
 
     @property
     def value(self) -> float:
-        """The metric: 1 for a hit, 0 for a miss."""
+        """The metric, 1 for a hit and 0 for a miss."""
         return float(self.hit)
 
 

@@ -45,7 +45,7 @@ class RoadCurves:
 
     @property
     def value(self) -> float:
-        """The metric: `gap`."""
+        """The metric, `gap`."""
         return self.gap
 
 
