@@ -177,3 +177,11 @@ def test_an_empty_table_says_so():
     shown = report.table(pd.DataFrame({"class": [], "n": []}), "Pictures left out.").data
     assert "Pictures left out. <em>None.</em>" in shown
     assert "<table" not in shown
+
+
+def test_a_p_value_is_never_shown_as_nothing():
+    shown = report.table(
+        pd.DataFrame({"p": [0.0, 3e-16, 0.0234, 1.0, None]}), "of t at r = 1", formats={"p": "p"}
+    ).data
+    cells = re.findall(r"<td>(.*?)</td>", shown)
+    assert cells == ["&lt; 1e-15", "&lt; 1e-15", "0.023", "1", "–"]
