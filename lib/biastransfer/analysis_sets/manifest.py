@@ -13,6 +13,10 @@ from ..images import ImageReadError, check_header, read_rgb, without_folder
 from .decisions import Decisions, tabulate_decisions
 
 ITEM_COLUMNS = ["id", "file", "class", "object", "attribute", "source", "licence", "sha256"]
+CANDIDATE_COLUMNS = [
+    *("class", "id", "file", "proposed", "reason"),
+    *("object_share", "person_share", "captions", "accept"),
+]
 ATTRIBUTES = ("man", "woman")
 OBJECTS = {
     "coco": ("car", "refrigerator", "surfboard"),
@@ -43,7 +47,7 @@ class AnalysisSet:
     items: pd.DataFrame
     report: pd.DataFrame
     notes: tuple[str, ...] = ()
-    candidates: pd.DataFrame = field(default_factory=pd.DataFrame)
+    candidates: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=CANDIDATE_COLUMNS))
 
     @property
     def classes(self) -> list[str]:
@@ -178,7 +182,7 @@ def assemble(
     kept["attribute"] = [split_class(one)[1] for one in kept["class"]]
     order = {one: place for place, one in enumerate(classes)}
     kept = kept.assign(_place=kept["class"].map(order)).sort_values(["_place", "id"], kind="stable")
-    shown = pd.DataFrame() if candidates is None else candidates
+    shown = pd.DataFrame(columns=CANDIDATE_COLUMNS) if candidates is None else candidates
     return AnalysisSet(name, kept[ITEM_COLUMNS].reset_index(drop=True), report, tuple(notes), shown)
 
 

@@ -38,7 +38,8 @@ def load_named(set_name: str, *, root: Path | str = "", scale: float = 1.0, seed
     Returns
     -------
     AnalysisSet
-        With ``set_name`` as its name.
+        With ``set_name`` as its name. Of ``curated`` and ``mini`` sets, ``reviewed-<set_name>.csv`` in the
+        folder is followed where it is there: the set's candidates, gone through by a person.
 
     Raises
     ------
@@ -61,10 +62,12 @@ def load_named(set_name: str, *, root: Path | str = "", scale: float = 1.0, seed
     if kind == "released":
         images = {"images": _there(second or paths.raw(schema), set_name)} if schema == "coco" else {}
         return released.load(folder, schema=schema, **images)
+    file = folder / f"reviewed-{set_name}.csv"
+    options = {"name": set_name, "seed": seed, "review": file if file.is_file() else None}
     if kind == "mini":
-        return coco.load(folder, name=set_name, seed=seed, **MINI_FILES, **MINI)
+        return coco.load(folder, **options, **MINI_FILES, **MINI)
     load = coco.load if schema == "coco" else openimages.load
-    return load(folder, name=set_name, seed=seed, cap=CAPS[schema])
+    return load(folder, cap=CAPS[schema], **options)
 
 
 def _there(folder: Path | str, set_name: str) -> Path:

@@ -10,18 +10,10 @@ import polars as pl
 
 from .choosing import Choice, choose
 from .decisions import Decisions, decisions
+from .manifest import CANDIDATE_COLUMNS
 
-CANDIDATE_COLUMNS = [
-    *("class", "id", "file", "proposed", "reason"),
-    *("object_share", "person_share", "captions", "accept"),
-]
 _YES, _NO = ("yes", "true", "1", "1.0"), ("no", "false", "0", "0.0")  # spreadsheets rewrite truth values
 REJECTED = "rejected by a person"
-
-
-def no_candidates() -> pd.DataFrame:
-    """Return a table of candidates without a row."""
-    return pd.DataFrame(columns=CANDIDATE_COLUMNS)
 
 
 def choose_and_review(
