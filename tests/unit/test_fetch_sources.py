@@ -9,7 +9,7 @@ from biastransfer.fetch.sources import choose
 def test_the_list_of_sources_is_read_and_every_address_fits_its_place():
     files, pictures = load_sources()
     assert len(files) > 30
-    assert set(pictures) == {"coco", "openimages-v4", "openimages-v7"}
+    assert set(pictures) == {"coco", "openimages", "openimages-v4"}
     places = [one.path for one in files.values()]
     assert len(set(places)) == len(places)
     names = {place.rsplit("/", 1)[1] for place in places if not place.startswith("weights/simclr")}

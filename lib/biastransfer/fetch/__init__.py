@@ -3,6 +3,7 @@
 from .fetching import fetch, fetch_pictures
 from .network import FetchError, Settings
 from .outcomes import FetchReport, Outcome
+from .sets import fetch_set, fetch_splits
 from .sources import Pictures, Source, load_sources
 
 __all__ = [
@@ -14,5 +15,7 @@ __all__ = [
     "Source",
     "fetch",
     "fetch_pictures",
+    "fetch_set",
+    "fetch_splits",
     "load_sources",
 ]

@@ -23,9 +23,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class FetchReport:
-    """What came of each file that was asked for, in the order of asking."""
+    """What came of each file that was asked for, in the order of asking; ``notes`` on entries looked up."""
 
     outcomes: tuple[Outcome, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
@@ -43,8 +44,9 @@ class FetchReport:
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def sentences(self) -> list[str]:
-        """Return what came of it all, then one sentence a reason for failing, with the files it befell."""
+        """Return what came of it all, the notes, and one sentence a reason for failing with its files."""
         said = [", ".join(f"{n} {name}" for name, n in self.counts.items() if n) or "nothing to fetch"]
+        said += [f"{one}." for one in self.notes]
         reasons: dict[str, list[str]] = {}
         hosts: dict[str, None] = {}
         for one in self.failed:
