@@ -406,3 +406,9 @@ def test_the_papers_sliding_patch_has_50_by_50_positions():
 
     sliding_patch(score, torch.zeros(3, 224, 224), batch_size=50)
     assert next(calls) == 51  # 2,500 patches and the picture itself
+
+
+def test_patch_and_stride_keep_their_share_of_other_pictures(picture, linear):
+    """77 and 3 of 224 are 5.5 and .2 of 16: a patch of 6 (to even) at every pixel."""
+    expected = sliding_patch(linear, picture, patch=6, stride=1)
+    np.testing.assert_array_equal(sliding_patch(linear, picture), expected)

@@ -96,10 +96,10 @@ def gaussian_map(image: torch.Tensor, *, sigma: float = 0.25, seed: int = 0) -> 
     return np.outer(*lines).astype(np.float32)
 
 
-# paper: Agarwal and Nguyen 2019 for SP, LIME and MP; the methods' sources for the others
+# Agarwal and Nguyen 2019 for SP (77 and 3 at 224 pixels), LIME and MP; the methods' sources for the others
 METHODS: dict[str, Method] = {
     "sliding_patch": Method(
-        sliding_patch, "perturbation", {"patch": 77, "stride": 3, "aggregate": "resize", "fill": "mean"}
+        sliding_patch, "perturbation", {"patch": None, "stride": None, "aggregate": "resize", "fill": "mean"}
     ),
     "lime": Method(
         lime,

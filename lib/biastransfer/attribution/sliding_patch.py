@@ -8,14 +8,15 @@ from biastransfer.attribution.perturbation import check_count, remover, resized,
 from biastransfer.attribution.removal import PIXELS, Fill, Space
 
 AGGREGATES = ("resize", "mean")
+PATCH, STRIDE, SIDE = 77, 3, 224  # the authors', at their pictures' side
 
 
 def sliding_patch(
     score,
     image: torch.Tensor,
     *,
-    patch: int = 77,
-    stride: int = 3,
+    patch: int | None = None,
+    stride: int | None = None,
     aggregate: str = "resize",
     fill: str | Fill = "mean",
     fill_settings: dict | None = None,
@@ -31,10 +32,12 @@ def sliding_patch(
         As `scores.class_score` makes it.
     image : (3, H, W) tensor
         One picture, in ``space``.
-    patch : int
-        Side of the patch in pixels.
-    stride : int
-        Pixels between neighbouring positions; at 224 pixels the defaults give 50 × 50 of them.
+    patch : int, optional
+        Side of the patch in pixels. Default: 77 where the picture's shorter side is 224, as the authors have
+        it, and in proportion elsewhere.
+    stride : int, optional
+        Pixels between neighbouring positions. Default: 3 at 224 pixels, which gives 50 × 50 positions, and
+        in proportion elsewhere.
     aggregate : str
         How drops become a map. ``"resize"``, the authors': the grid of drops is resized to the picture,
         bilinear. ``"mean"``: each pixel gets the mean drop of the patches that cover it, as in Captum's
@@ -79,6 +82,9 @@ def sliding_patch(
     image = as_image(image)
     if aggregate not in AGGREGATES:
         raise ValueError(f"unknown aggregate {aggregate!r}; known: {', '.join(AGGREGATES)}")
+    side = min(image.shape[1:])
+    patch = max(1, round(PATCH * side / SIDE)) if patch is None else patch
+    stride = max(1, round(STRIDE * side / SIDE)) if stride is None else stride
     tops, lefts = (_positions(length, patch, stride) for length in image.shape[1:])
     remove = remover(image, fill, space=space, seed=seed, settings=fill_settings)
 
