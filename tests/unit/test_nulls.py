@@ -180,6 +180,10 @@ def test_similarity_differences_are_relative_to_the_networks_spread(embedded):
     assert row["difference"] == pytest.approx(value["car+man|car"] - value["car+woman|car"])
     assert row["relative"] == pytest.approx(row["difference"] / value.std())
     assert row["n_untrained"] == 4
+    trained = found["backbone"] == "net"
+    assert found["p_holm"].notna().tolist() == trained.tolist(), "nulls are not tested"
+    low = found.loc[trained, "p_untrained"].idxmin()
+    assert found["p_holm"][low] == pytest.approx(min(1, trained.sum() * found["p_untrained"][low]))
     assert len(nulls.similarity_differences(frame[~frame["item"].str.contains("woman")])) == 0
 
 
@@ -190,6 +194,8 @@ def test_transfer_tables_hold_each_score_against_untrained_networks(embedded):
     assert set(scores["n_untrained"]) == {4}
     row = scores.iloc[1]
     assert row["r_significant"] == nulls.significant_correlation(6)
+    smallest = scores["p_exact"].idxmin()
+    assert scores["p_holm"][smallest] == pytest.approx(min(1, 6 * scores["p_exact"][smallest])), "of 6 scores"
     net, untrained = Condition("net", "finetuned", "scenes", 0), Condition("random", "pretrained", "", 2)
     by_item = [tabulate({c: embedded[c]}, "set", "run").query("kind == 'inter'") for c in (untrained, net)]
     expected = bias_transfer_score(*(dict(zip(t["item"], t["value"])) for t in by_item)).r

@@ -10,6 +10,7 @@ from biastransfer.nulls.added import added_intervals
 from biastransfer.nulls.detectable import detectable_effect, significant_correlation
 from biastransfer.nulls.place import NULLS, UNTRAINED, place
 from biastransfer.nulls.shuffled import shuffled_effects
+from biastransfer.stats import holm
 
 KEYS = ["backbone", "stage", "target", "seed"]
 COLUMNS_SAID = {name: name for name in ("r", "low", "high")}
@@ -134,7 +135,8 @@ def similarity_differences(frame: pd.DataFrame, X: str = "man", Y: str = "woman"
     -------
     DataFrame
         Columns backbone, stage, target, seed, object, the two attributes, difference (first − second),
-        relative and those of `place` for it; no row where the set has no object with both.
+        relative and those of `place` for it, and p_holm (p_untrained after Holm's correction over all
+        differences of trained networks); no row where the set has no object with both.
 
     Notes
     -----
@@ -152,7 +154,8 @@ def similarity_differences(frame: pd.DataFrame, X: str = "man", Y: str = "woman"
     wide = wide.join(inter.groupby(KEYS)["value"].std().rename("spread"), on=KEYS)
     wide["difference"] = wide[X] - wide[Y]
     wide["relative"] = wide["difference"] / wide["spread"]
-    return place(wide.drop(columns="spread"), ["object"], "relative")
+    placed = place(wide.drop(columns="spread"), ["object"], "relative")
+    return placed.assign(p_holm=holm(placed["p_untrained"].mask(placed["backbone"].isin(NULLS))))
 
 
 def transfer_tables(
@@ -169,8 +172,9 @@ def transfer_tables(
     -------
     dict of str to DataFrame
         ``transfer``: the columns of `transfer.tabulate`, with n_untrained, untrained_low, untrained_median,
-        untrained_high (scores of untrained networks against the same finetuned one) and r_significant (the
-        smallest score of as many items with an exact p ≤ .05). ``transfer_references``: from
+        untrained_high (scores of untrained networks against the same finetuned one), r_significant (the
+        smallest score of as many items with an exact p ≤ .05) and p_holm (p_exact after Holm's correction
+        over all scores of the set, single seeds and their mean). ``transfer_references``: from
         `transfer.reference_scores`. ``transfer_items``: from `transfer.item_contributions`.
 
     Raises
@@ -192,7 +196,9 @@ def transfer_tables(
     )
     scores = scores.join(bounds, on=keys)
     scores["n_untrained"] = scores["n_untrained"].fillna(0).astype(int)
-    scores = scores.assign(r_significant=scores["n"].map(significant_correlation))
+    scores = scores.assign(
+        r_significant=scores["n"].map(significant_correlation), p_holm=holm(scores["p_exact"])
+    )
     contributions = transfer.item_contributions(embedded, set_name, run)
     return dict(zip(TRANSFER_TABLES, (scores, references, contributions)))
 
