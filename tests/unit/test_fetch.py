@@ -299,3 +299,9 @@ def test_pictures_come_from_the_first_address_that_has_them(server, tmp_path):
     assert reasons[1:] == ["the server answers 404 Not Found", "no address is known"]
     assert left(tmp_path) == ["a.png", "b.png"]
     assert fetch_pictures(wanted, tmp_path, **QUICK).counts["present"] == 2
+
+
+@pytest.mark.parametrize("name", ["../a.png", "/a.png", "train/../../a.png"])
+def test_a_picture_never_goes_outside_its_folder(tmp_path, name):
+    with pytest.raises(ValueError, match=r"a picture's path must lie below its folder; got "):
+        fetch_pictures({name: "http://published.invalid/a.png"}, tmp_path)

@@ -125,12 +125,14 @@ def test_the_released_coco_lists_with_the_one_flickr_address_looked_up(server, t
     file.write_text(json.dumps({"images": images[1:]}))
     again = fetch_set("released-coco", folder=folder, released=lists, mirror=server.url, **QUICK)
     assert "(no instances file there names it)" in again.notes[0]
-    file.write_text(json.dumps({"images": images}))
+    images = [one | {"height": 8, "width": 8} for one in images]
+    file.write_text(json.dumps({"images": images, "annotations": [], "categories": []}))
     report = fetch_set("released-coco", folder=folder, released=lists, mirror=server.url, **QUICK)
-    assert report.counts == {"fetched": 1, "present": 13, "resumed": 0, "failed": 0}
+    assert report.counts == {"fetched": 2, "present": 13, "resumed": 0, "failed": 0}
     assert report.notes[0].endswith("4916292003_958bde8bcb_z.jpg is COCO's val2017/000000000777.jpg")
-    loaded = load_set("released", root=lists, schema="coco", images=folder)
-    assert loaded.counts.to_dict() == {name: 1 + (name == "random") for name in schema_classes("coco")}
+    for instances in (None, "annotations/instances_val2017.json"):
+        loaded = load_set("released", root=lists, schema="coco", images=folder, instances=instances)
+        assert loaded.counts.to_dict() == {name: 1 + (name == "random") for name in schema_classes("coco")}
 
 
 def test_annotations_come_first_where_no_folder_is_given(server, tmp_path, listed, coco):

@@ -59,3 +59,20 @@ def test_names_and_groups_stand_for_files_each_once():
     assert len(chosen) == len(set(chosen)) == 1 + sum("weights" in one.group for one in files.values())
     with pytest.raises(ValueError, match=r"unknown source 'cocoo'\. Did you mean 'coco'\? Groups: coco, "):
         choose(["cocoo"], files)
+
+
+def test_what_the_models_ask_for_is_in_the_list_under_that_name():
+    from biastransfer.backbones.architectures import REGISTRY
+
+    files, _ = load_sources()
+    asked = [one.weights for one in REGISTRY.values() if getattr(one.weights, "get", "")]
+    commands = {one.file: one.get.partition("biastransfer fetch ")[2] for one in asked}
+    named = {file: name for file, name in commands.items() if name}
+    assert len(named) >= 8
+    assert {file: files[name].path for file, name in named.items()} == {
+        file: f"weights/{file}" for file in named
+    }
+    for one in asked:
+        if name := commands[one.file]:
+            kind, _, digits = one.digest.partition(":")
+            assert getattr(files[name], kind or "sha256") == digits

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tqdm import tqdm
 
@@ -111,10 +111,13 @@ def fetch_pictures(
     Raises
     ------
     ValueError
-        An argument out of range.
+        An argument out of range, or a path that leads out of ``folder``.
     """
     network = Network(Settings(retries, timeout, connect_timeout, backoff))
     mirrored("http://any.host/", mirror)
+    for name in pictures:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise ValueError(f"a picture's path must lie below its folder; got {name!r}. Leave it out.")
     with _bar(len(pictures), " pictures") as bar:
         jobs = [
             lambda name=name, urls=urls: _picture(

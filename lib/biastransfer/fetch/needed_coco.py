@@ -85,8 +85,9 @@ def released(lists: Path, folder: Path, place: Pictures) -> Needed:
     Returns
     -------
     Needed
-        A picture that is listed by another address than COCO's is kept under the name in that address, which
-        is where `analysis_sets.released.load` looks for it; the notes say which COCO picture it is.
+        A picture that is listed by another address than COCO's is looked up in the instances files and kept
+        under its COCO name and, for loaders without these files, under the name in that address. One that
+        they do not name has no address.
 
     Raises
     ------
@@ -111,8 +112,10 @@ def released(lists: Path, folder: Path, place: Pictures) -> Needed:
         if found := _COCO.search(entry):
             pictures[f"{found[1]}/{found[2]}.jpg"] = (address(place, found[1], found[2]),)
         else:
-            urls, note = _resolved(entry, folder, place)
+            official, note = _resolved(entry, folder)
+            urls = tuple(address(place, split, Path(name).stem) for split, name in official)
             pictures[f"other/{entry.rpartition('/')[2]}"] = urls
+            pictures |= {f"{split}/{name}": urls for split, name in official}
             notes.append(note)
     return Needed(pictures, tuple(notes))
 
@@ -173,14 +176,14 @@ def _images(file: Path) -> list[_Image]:
         raise ValueError(f"{file} must be COCO instances JSON; {problem}. Fetch it again.") from problem
 
 
-def _resolved(entry: str, folder: Path, place: Pictures) -> tuple[tuple[str, ...], str]:
-    """Return the addresses of a picture listed by Flickr's, and a note on which COCO picture it is."""
+def _resolved(entry: str, folder: Path) -> tuple[list[tuple[str, str]], str]:
+    """Return split and name of the COCO picture that another address stands for, if known, and a note."""
     name = entry.rpartition("/")[2]  # Flickr's hosts have changed, its names have not
     files = sorted(folder.rglob("instances*.json"))
     for file in files:
         for one in _images(file):
             if one.flickr_url.rpartition("/")[2] == name:
-                official = address(place, _split(file), Path(one.file_name).stem)
-                return (official, entry), f"{entry} is COCO's {_split(file)}/{one.file_name}"
+                return [(_split(file), one.file_name)], f"{entry} is COCO's {_split(file)}/{one.file_name}"
     why = "no instances file there names it" if files else "no instances file is there to look it up in"
-    return (entry,), f"{entry} is not resolved to a COCO picture ({why}) and cannot be kept out of training"
+    # Not fetched from where the list says: Flickr sends another picture in the place of one that is gone.
+    return [], f"{entry} is not resolved to a COCO picture ({why}): fetch the annotations first"
