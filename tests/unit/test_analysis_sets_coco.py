@@ -7,6 +7,7 @@ from PIL import Image
 
 from biastransfer.analysis_sets import coco_files, load_set
 from biastransfer.analysis_sets.coco_files import read_captions, read_instances
+from biastransfer.analysis_sets.lint import lint
 
 # Official category ids run from 1 to 90 with gaps.
 CATEGORIES = {"person": 1, "car": 3, "stop sign": 13, "dog": 18, "surfboard": 42, "refrigerator": 82}
@@ -313,6 +314,32 @@ def test_a_damaged_large_file_says_where(root, monkeypatch):
     data = json.loads(whole)
     file.write_text(json.dumps(data | {"annotations": []}))
     assert len(read_instances([file])[1]) == 0
+
+
+def test_a_folder_of_few_pictures_loads_with_the_classes_that_it_has(shared_data):
+    """Every annotation file and picture below the folder, two formats of one data set among them."""
+    loaded = load_set("coco", root=shared_data / "coco-mini")
+    assert loaded.counts.to_dict() == {
+        **{"man": 23, "woman": 11, "random": 20, "stop sign": 2, "car": 1, "refrigerator": 2},
+        "surfboard+man": 4,
+    }
+    report = loaded.report
+    assert report.loc[report["decision"] == "listed twice", "n"].tolist() == [159]  # in both formats
+    assert report["n"].sum() == 331 + 159
+    left = report.loc[report["decision"] == "no picture", "class"].tolist()
+    assert left == [
+        "car+man",
+        "car+woman",
+        *("refrigerator+man", "refrigerator+woman"),
+        "surfboard",
+        "surfboard+woman",
+    ]
+    found = lint(loaded, near=False)
+    assert found.loc[found["check"] == "no picture", "class"].tolist() == left
+    with pytest.raises(ValueError, match=r"every class must have a picture; 'car\+man' has none"):
+        load_set("coco", root=shared_data / "coco-mini", empty="refuse")
+    few = load_set("coco", root=shared_data / "coco-mini", empty="leave out")
+    assert few.classes == ["man", "woman", "random", "stop sign", "car", "refrigerator"]
 
 
 def test_the_official_format_reads(shared_data):

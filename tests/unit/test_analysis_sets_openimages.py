@@ -311,6 +311,16 @@ def test_errors_are_one_sentence(tmp_path, options, error, message):
         load_set("openimages", root=write(tmp_path, BOXES), **{"classes": ["car"]} | options)
 
 
+def test_classes_that_nobody_named_may_be_empty_but_not_all_of_them(tmp_path):
+    loaded = load_set("openimages", root=write(tmp_path, BOXES), random="background")
+    assert loaded.classes == ["man", "woman", "random", "stop sign", "car", "car+man", "car+woman"]
+    empty = loaded.report[loaded.report["decision"] == "no picture"]
+    assert len(empty) == 9
+    assert empty["n"].sum() == 0
+    with pytest.raises(ValueError, match="every class must have a picture; 'man' has none"):
+        load_set("openimages", root=write(tmp_path, [("x", "Girl")]), random="background")
+
+
 def test_no_box_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"Open Images boxes must be below .*no CSV there has"):
         load_set("openimages", root=tmp_path)

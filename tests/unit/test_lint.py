@@ -79,6 +79,20 @@ def test_pictures_of_the_training_split_by_bytes_and_by_likeness(root, tmp_path)
     assert whole["n"].tolist() == [12, 12, 12]
 
 
+def test_a_training_picture_of_the_same_id_is_found_whatever_its_bytes(tmp_path):
+    for folder, seed in (("set/man", 1), ("training", 2)):
+        (tmp_path / folder).mkdir(parents=True)
+        scene(seed).save(tmp_path / folder / "000000000139.png")
+    (tmp_path / "training" / "000000000139.png").rename(
+        tmp_path / "training" / "COCO_val2014_000000000139.png"
+    )
+    table = checked(tmp_path / "set", training=sorted((tmp_path / "training").iterdir()))
+    row = table[table["check"] == "in the training split"].iloc[0]
+    assert row[["severity", "ids", "what"]].tolist() == [
+        *("error", "man/000000000139.png", "a training picture has the same id"),
+    ]
+
+
 def test_small_and_unequal_classes(root):
     (root / "stop_sign").mkdir()
     for number in range(2):

@@ -34,7 +34,7 @@ def load(
     crowd: str = "exclude",
     random: str = "unused",
     n_random: int | None = None,
-    empty: str = "refuse",
+    empty: str | None = None,
     review: Path | str | None = None,
     name: str = "coco",
     source: str = "COCO 2017",
@@ -62,9 +62,10 @@ def load(
     crowd : {"exclude", "count", "ignore"}
         Crowd boxes: leave such pictures out where the crowd is of people or one of the set's objects;
         count them as ordinary boxes; or ignore them.
-    empty : {"refuse", "leave out"}
-        What to do about a class without a picture, or with nothing to be compared with (an object with a
-        person, but none of the object alone): raise, or leave it out and say so in a note.
+    empty : {"refuse", "leave out"}, optional
+        What to do about a class without a picture: raise, or leave it out, and with it one that has nothing
+        to be compared with (an object with a person, but none of the object alone). By default a class that
+        ``classes`` names must have a picture, and others are left out and reported.
     review : path-like, optional
         The set's ``candidates`` as CSV, gone through by a person: what it accepts is the set
         (`review.reviewed`).
@@ -80,8 +81,8 @@ def load(
     FileNotFoundError
         No annotation file, or no reviewed candidates.
     ValueError
-        Reviewed candidates that do not fit, a class without a picture, an option out of range, or one file
-        for two pictures.
+        Reviewed candidates that do not fit, a named class without a picture, an option out of range, or one
+        file for two pictures.
 
     Notes
     -----
@@ -107,7 +108,8 @@ def load(
     notes += [f"Left out for lack of pictures: {one}." for one in wanted if one not in usable]
     chosen = choice.chosen.assign(source=source)
     made = [repeated, gone, *choice.made]
-    return assemble(name, usable, chosen, made, [*notes, *said_so], candidates=shown)
+    rest = {"candidates": shown, "optional": empty is None and classes is None}
+    return assemble(name, usable, chosen, made, [*notes, *said_so], **rest)
 
 
 def _pictures(root: Path, instances, captions, images) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -194,17 +196,17 @@ def _any(pictures: pd.DataFrame, boxes: pd.DataFrame) -> np.ndarray:
     return found
 
 
-def _check(crowd: str, empty: str, **shares: float) -> None:
+def _check(crowd: str, empty: str | None, **shares: float) -> None:
     for label, value in shares.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             raise ValueError(f"{label} must be a share of the picture from 0 to 1; got {value!r}.")
     if crowd not in CROWDS:
         raise ValueError(f"crowd must be one of {', '.join(CROWDS)}; got {crowd!r}.")
-    if empty not in EMPTY:
+    if empty is not None and empty not in EMPTY:
         raise ValueError(f"empty must be one of {', '.join(EMPTY)}; got {empty!r}.")
 
 
-def _usable(wanted: Sequence[str], present: pd.DataFrame, empty: str) -> list[str]:
+def _usable(wanted: Sequence[str], present: pd.DataFrame, empty: str | None) -> list[str]:
     """Return the classes to fill: all, or those with a picture of theirs and of their object alone."""
     there = {"random", *present["class"]}
-    return [one for one in wanted if empty == "refuse" or there >= {one, split_class(one)[0] or one}]
+    return [one for one in wanted if empty != "leave out" or there >= {one, split_class(one)[0] or one}]

@@ -7,7 +7,7 @@ import pandas as pd
 
 from .copies import alike, same_bytes, same_id, sketches
 from .likeness import near_pairs
-from .manifest import AnalysisSet
+from .manifest import NO_PICTURE, AnalysisSet
 
 COLUMNS = ["check", "severity", "class", "n", "share", "ids", "what"]
 _SMALL = 10  # pictures: below this an interval over pictures says next to nothing
@@ -77,10 +77,13 @@ def _by_class(found: pd.DataFrame, check: str, severity: str, what: str) -> list
 
 
 def _file_rows(analysis_set: AnalysisSet) -> list[tuple]:
-    """Return the files that the set lost when it was loaded, from its report."""
+    """Return the classes and the files that the set lost when it was loaded, from its report."""
     report = analysis_set.report
     counts = analysis_set.counts
+    empty = report.loc[report["decision"] == NO_PICTURE, "class"]
     return [
+        _row(NO_PICTURE, "warning", one, 0, float("nan"), [], "the class is left out") for one in empty
+    ] + [
         _row(
             one.decision, "warning", name, one.n, one.n / (one.n + counts.get(name, 0)), [one.ids], one.reason
         )

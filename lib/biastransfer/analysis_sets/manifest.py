@@ -17,6 +17,7 @@ CANDIDATE_COLUMNS = [
     *("class", "id", "file", "proposed", "reason"),
     *("object_share", "person_share", "captions", "accept"),
 ]
+NO_PICTURE = "no picture"  # the decision about a class that is left out
 ATTRIBUTES = ("man", "woman")
 OBJECTS = {
     "coco": ("car", "refrigerator", "surfboard"),
@@ -140,6 +141,7 @@ def assemble(
     notes: Sequence[str] = (),
     *,
     candidates: pd.DataFrame | None = None,
+    optional: bool = False,
     ask: str = "Loosen the curation, or leave that class out with classes=[…].",
 ) -> AnalysisSet:
     """Build the set from chosen pictures: check each file, hash it, order the rows and count the decisions.
@@ -147,20 +149,22 @@ def assemble(
     Parameters
     ----------
     name, classes, notes
-        As in `AnalysisSet`; every one of ``classes`` must end with a picture.
+        As in `AnalysisSet`.
     chosen : DataFrame
         id, class, file (None where there is none), source, licence; optional note (the reason of "kept").
     made : sequence of DataFrame
         Decisions taken so far, as `decisions.decisions` returns them.
     candidates : DataFrame, optional
         As in `AnalysisSet`.
+    optional : bool
+        Leave out a class that ends without a picture, and report it; otherwise that is an error.
     ask : str
         What the error about an empty class asks for.
 
     Raises
     ------
     ValueError
-        A class has no picture left.
+        A class that is not optional has no picture left, or no class has.
     """
     verdicts = {file: _verdict(file) for file in chosen["file"].drop_duplicates()}
     checked = chosen.assign(
@@ -173,11 +177,14 @@ def assemble(
         reason=checked["problem"].where(checked["decision"] != "kept", checked.get("note", ""))
     )
     report = tabulate_decisions([log, *made], classes)
-    for missing in [one for one in classes if one not in set(kept["class"])]:
+    missing = [one for one in classes if one not in set(kept["class"])]
+    if missing and (kept.empty or not optional):
         counts = ", ".join(f"{one} {n}" for one, n in kept["class"].value_counts().items()) or "none"
         raise ValueError(
-            f"{name}: every class must have a picture; {missing!r} has none (kept: {counts}). {ask}"
+            f"{name}: every class must have a picture; {missing[0]!r} has none (kept: {counts}). {ask}"
         )
+    for one in missing:
+        report.loc[len(report)] = [one, NO_PICTURE, "no picture of the class was found", 0, ""]
     kept["object"] = [split_class(one)[0] for one in kept["class"]]
     kept["attribute"] = [split_class(one)[1] for one in kept["class"]]
     order = {one: place for place, one in enumerate(classes)}

@@ -73,7 +73,8 @@ def load(
     FileNotFoundError
         No box file, no picture folder, no MIAP file where one is asked for.
     ValueError
-        A class without a picture, or an option out of range.
+        A class that ``classes`` names and that has no picture, or an option out of range. Others are left out
+        and reported.
 
     Notes
     -----
@@ -99,7 +100,8 @@ def load(
     chosen["note"] = np.where(alone, np.where(chosen["person_absent"], _ABSENT, _UNKNOWN), "")
     notes = [f"Curated with {described(reading | {'random': random, 'cap': cap})}.", *_expansion(files)]
     made = [gone, *choice.made]
-    return assemble(name, wanted, chosen, made, [*notes, *said_so], candidates=shown)
+    rest = {"candidates": shown, "optional": classes is None}
+    return assemble(name, wanted, chosen, made, [*notes, *said_so], **rest)
 
 
 def _annotations(root: Path, gender: str) -> Files:
