@@ -217,6 +217,13 @@ def test_what_the_score_does_to_its_batch_harms_nothing():
     assert curve.scores.tolist() == clean.scores.tolist()
 
 
+def test_a_score_may_use_view_and_keep_its_batch():
+    kept = []
+    score = lambda images: kept.append(images) or images.view(len(images), -1).sum(1)  # noqa: E731
+    curve = deletion(score, picture(), heat(), step=36, batch_size=2)
+    assert torch.cat(kept).sum((1, 2, 3)).double().tolist() == pytest.approx(curve.scores.tolist(), rel=1e-5)
+
+
 def test_all_channels_of_a_pixel_go_together():
     seen = []
     deletion(
@@ -391,7 +398,7 @@ def test_mistaken_pictures_and_maps_raise(image, heatmap, message):
         ({"step": 0}, "step must be a whole number of pixels, at least 1; got 0"),
         ({"step": 2.5}, "step must be a whole number"),
         ({"step": True}, "step must be a whole number"),
-        ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1; got 0"),
         ({"fill": "purple"}, "unknown fill 'purple'; known: zero"),
         ({"target": 3}, "target chooses a column.*Leave target out"),
         ({"fill": lambda images, masks: images[..., :-1]}, "fill must return images of shape"),

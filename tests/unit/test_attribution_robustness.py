@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from skimage.feature import hog
 from torch import nn
 
-from biastransfer.attribution import lime, meaningful_perturbation, perturbation
+from biastransfer.attribution.methods import METHODS
 from biastransfer.attribution.robustness import SWEEPS, compare_all, similarity
 from biastransfer.attribution.sanity import layers_with_weights, randomised, weights_matter
 
@@ -125,13 +125,8 @@ def test_mistaken_comparisons_raise(call, message):
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_every_sweep_names_an_argument_of_its_method(name):
-    functions = {
-        "sliding_patch": perturbation.sliding_patch,
-        "lime": lime.lime,
-        "meaningful_perturbation": meaningful_perturbation.meaningful_perturbation,
-    }
     sweep = SWEEPS[name]
-    assert sweep.parameter in inspect.signature(functions[sweep.method]).parameters
+    assert sweep.parameter in inspect.signature(METHODS[sweep.method].function).parameters
     assert len(set(sweep.values)) == len(sweep.values) >= 3
 
 

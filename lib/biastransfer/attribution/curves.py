@@ -9,7 +9,8 @@ import torch
 from scipy import stats
 
 from biastransfer.attribution.heatmaps import ScoreFunction, choose_target, defect, score_pictures, unusable
-from biastransfer.attribution.removal import INPAINTERS, PIXELS, Fill, Space, make_fill
+from biastransfer.attribution.perturbation import check_count, remover
+from biastransfer.attribution.removal import PIXELS, Fill, Space
 
 _ROUNDING = 1e-6  # softmax in float32 may give 1.0000001
 
@@ -66,7 +67,7 @@ def follow(
     space: Space = PIXELS,
     seed: int = 0,
 ) -> np.ndarray:
-    """ScoreFunction one picture with its first pixels in an order removed, or with only those kept.
+    """Score one picture with its first pixels in an order removed, or with only those kept.
 
     Parameters
     ----------
@@ -91,21 +92,16 @@ def follow(
     A colour, blur or noise is made once for the picture. In-painters and callables see the growing hole, so
     they are asked for every point. Each batch is new memory: a score that works in place harms nothing.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1; got {batch_size}.")
-    filled = make_fill(fill, space=space, seed=seed, **(fill_settings or {}))
+    check_count("batch_size", batch_size)
     rank = torch.empty(order.size, dtype=torch.int32)
     rank[torch.from_numpy(order)] = torch.arange(order.size, dtype=torch.int32)
     rank = rank.reshape(image.shape[1:]).to(image.device)
-    once = isinstance(fill, str) and fill not in INPAINTERS
     values = []
     with torch.inference_mode():
-        whole = filled(image, torch.ones_like(rank, dtype=torch.bool)) if once else None
+        remove = remover(image, fill, space=space, seed=seed, settings=fill_settings)
         for part in torch.from_numpy(counts).to(rank).split(batch_size):
             first = rank < part[:, None, None, None]
-            gone = ~first if keep else first
-            batch = filled(image[None], gone) if whole is None else torch.where(gone, whole, image)
-            values.append(score_pictures(score, batch))
+            values.append(score_pictures(score, remove(~first if keep else first)))
     return np.concatenate(values)
 
 

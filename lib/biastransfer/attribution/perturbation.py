@@ -71,7 +71,7 @@ def remover(
         for bit; a fill that does not go by the hole is asked once.
     """
     filled = make_fill(fill, space=space, seed=seed, **(settings or {}))
-    picture = image[None].contiguous(memory_format=torch.channels_last)
+    picture = image[None].contiguous()  # channels first, so that a score may use view()
     if needs_hole(fill):
         return lambda masks: filled(picture, masks)
     other = filled(picture, torch.ones_like(picture[:, :1], dtype=torch.bool))
