@@ -271,3 +271,13 @@ def test_counts_and_reasons_lose_no_number():
 def test_a_tolerance_of_nothing_is_refused():
     with pytest.raises(ValueError, match="tolerance d must be > 0; got 0"):
         ledger.Tolerances(d=0)
+
+
+def test_a_command_names_all_data_that_the_run_takes_and_a_target_its_own_table():
+    trained = Page("big", "02-a", "02-finetune", {"target": "coco"}, takes=frozenset({"COCO"}))
+    tested = Page("big", "05-a", "05-association", {"set_name": SET}, takes=frozenset({"RELEASED"}),
+                  writes=(paths.results("big", f"association-{SET}.csv"),))  # fmt: skip
+    table = ledger.regenerated([trained, tested, trained]).set_index("item")
+    assert table.loc["Table 9", "command"] == "make book RUN=big COCO=<path> RELEASED=<path>"
+    assert table.loc["Table 7", "page"] == "02-a", "given twice, counted once"
+    assert table.loc["Table 8", "run"] == "none"

@@ -26,6 +26,7 @@ _TABLES = {
 }
 _SCHEMAS = {"COCO": "coco", "Open Images": "openimages"}
 FINETUNING = "02-finetune"
+_OTHER_TARGET = {"Table 7": "openimages", "Table 8": "coco"}  # which is the other table's
 _PARTS = {2: "intra-class", 3: "inter-class"}
 
 
@@ -44,15 +45,21 @@ def regenerated(pages: Iterable) -> pd.DataFrame:
         row an item and run that has a page for it; an item without any has one with `run` "none".
     """
     pages = list({(page.run, page.name): page for page in pages}.values())  # one run may include another
+    takes: dict[str, set] = {}
+    for page in pages:
+        takes.setdefault(page.run, set()).update(page.takes)
     rows = []
     for item, shows, result, schema, networks in _items():
         makers: dict[str, list] = {}
         for page in pages:
             made = any(_is_result(file.name, result, schema) for file in (*page.writes, *page.reads))
-            made |= result == "finetuning" and page.notebook == FINETUNING  # it declares its checkpoint alone
+            if result == "finetuning" and page.notebook == FINETUNING:  # it declares its checkpoint alone
+                made = page.parameters.get("target") != _OTHER_TARGET[item]
             if made:
                 makers.setdefault(page.run, []).append(page)
-        rows += [_row(item, shows, run, own, result, schema, networks) for run, own in makers.items()]
+        for run, own in makers.items():
+            command = " ".join([f"make book RUN={run}", *(f"{name}=<path>" for name in sorted(takes[run]))])
+            rows.append(_row(item, shows, run, own, result, schema, networks) | {"command": command})
         if not makers:
             nothing = {"run": "none", "page": "", "command": "", "holds": "no run has it"}
             rows.append({"item": item, "shows": shows} | nothing)
@@ -78,14 +85,9 @@ def _row(item, shows, run, pages, result, schema, networks):
     more = f" and {len(pages) - 1} more" if len(pages) > 1 else ""
     return {
         **{"item": item, "shows": shows, "run": run, "page": pages[0].name + more},
-        "command": _command(run, pages),
+        "command": "",
         "holds": _held(pages, result, schema, networks),
     }
-
-
-def _command(run, pages):
-    takes = sorted(set().union(*(page.takes for page in pages)))
-    return " ".join([f"make book RUN={run}", *(f"{name}=<path>" for name in takes)])
 
 
 def _held(pages, result, schema, networks):
