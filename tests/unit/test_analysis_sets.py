@@ -6,8 +6,8 @@ from PIL import Image
 from biastransfer import paths
 from biastransfer.analysis_sets import AnalysisSet, load_set, schema_classes
 from biastransfer.analysis_sets.choosing import assign, choose
-from biastransfer.analysis_sets.folder import class_name
 from biastransfer.analysis_sets.decisions import REPORT_COLUMNS, tabulate_decisions
+from biastransfer.analysis_sets.folder import class_name
 from biastransfer.analysis_sets.manifest import ITEM_COLUMNS, split_class
 
 

@@ -202,6 +202,12 @@ def rank(seed: int, one: str) -> int:
     return int(ranks(seed, pl.Series([one]))[0])
 
 
+def draw(seed: int, ids: Sequence[str], n: int) -> list[str]:
+    """Return the first ``n`` of ``ids`` in the order of a draw (`rank`), sorted by id."""
+    order = np.argsort(ranks(seed, pl.Series("id", list(ids), dtype=pl.String)), kind="stable")
+    return sorted(ids[place] for place in order[:n])
+
+
 def ranks(seed: int, ids: pl.Series) -> np.ndarray:
     """Return `rank` of each of ``ids``, text or numbers that stand for 16 hexadecimal digits each.
 

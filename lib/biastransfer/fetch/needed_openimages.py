@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from biastransfer.analysis_sets import openimages
-from biastransfer.analysis_sets.choosing import choose, rank
+from biastransfer.analysis_sets.choosing import choose, draw
 from biastransfer.analysis_sets.openimages_files import find
 
 from .needed import Needed, address, of_choice
@@ -74,7 +74,7 @@ def splits_of_target(
                 f"annotation files of {split} must be below {folder}; there are none. Fetch them first."
             )
         if split == "train" and most is not None:
-            ids = sorted(sorted(ids, key=lambda one: rank(seed, one))[:most])
+            ids = draw(seed, ids, most)
         needed |= {f"{split}/{one}.jpg": (address(place, split, one),) for one in ids}
     return Needed(needed)
 

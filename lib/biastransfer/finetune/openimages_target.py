@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from biastransfer.analysis_sets.choosing import rank
+from biastransfer.analysis_sets.choosing import draw
 from biastransfer.analysis_sets.openimages_files import Files, descriptions, find, scan_boxes, scan_labels
 from biastransfer.analysis_sets.picture_files import by_stem
 
@@ -135,7 +135,7 @@ def _part(
     if gone := len(listed) - len(ids):
         notes.append(f"{gone} of {len(listed)} listed pictures have no file and are left out")
     if most is not None and most < len(ids):
-        ids = sorted(sorted(ids, key=lambda one: rank(seed, one))[:most])
+        ids = draw(seed, ids, most)
         notes.append(f"{most} pictures drawn by seed {seed}")
     rows = pl.DataFrame({"ImageID": ids}, schema={"ImageID": pl.String}).with_row_index("row")
     table = table.join(rows, on="ImageID").select("row", "column", "yes", "no")
