@@ -259,6 +259,12 @@ def test_gradcam_says_what_is_wrong(picture):
     flat = nn.Sequential(nn.Flatten(), nn.Linear(960, 2))
     with pytest.raises(ValueError, match="needs a layer laid out like the picture; last outputs: none"):
         gradcam(flat, picture, 1)
+    mixed = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.Flatten(2), nn.LayerNorm(14 * 18), nn.Flatten(), nn.Linear(1008, 2)
+    )
+    with pytest.raises(ValueError, match=r"laid out like the picture; last outputs: .* 2 \(1, 4, 252\)"):
+        gradcam(mixed, picture, 1)  # not silently the convolution, which is far from the end
+    assert gradcam(mixed, picture, 1, layer="0", relu=False).std() > 0
     with pytest.raises(ValueError, match="whose layers it can read"):
         gradcam(lambda images: images.sum((1, 2, 3)), picture)
     with pytest.raises(ValueError, match=r"must be 2 × 5 patches and 1 others; layer .* has 5 others"):

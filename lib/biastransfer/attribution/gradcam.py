@@ -151,7 +151,7 @@ def _layouts(network: nn.Module, outputs, size, grid, name: str | None) -> dict[
             )
         if layout := _layout(tuple(outputs[key].shape), size, patches, strict=name is None):
             found[key] = layout
-    if found:
+    if found and not (name is None and patches is None and _tokens_follow(outputs, next(reversed(found)))):
         _check_prefix(network, outputs, found, patches)
         return found
     shapes = ", ".join(f"{key} {tuple(outputs[key].shape)}" for key in list(outputs)[-3:]) or "none"
@@ -160,6 +160,12 @@ def _layouts(network: nn.Module, outputs, size, grid, name: str | None) -> dict[
         f"outputs: {shapes if name is None else tuple(outputs[name].shape)}. Choose a layer=, or for a "
         "transformer give its grid=(rows, columns) of patches."
     )
+
+
+def _tokens_follow(outputs, key: str) -> bool:
+    """Tell whether after that layer come tokens (1, T, C), whose place in the picture is not known."""
+    later = list(outputs)[list(outputs).index(key) + 1 :]
+    return any(outputs[name].ndim == 3 and outputs[name].shape[1] > 1 for name in later)
 
 
 def _patches(network: nn.Module, outputs, size) -> tuple[tuple[int, int], int | None] | None:
@@ -183,7 +189,8 @@ def _patches(network: nn.Module, outputs, size) -> tuple[tuple[int, int], int | 
 
 def _is_tokens(shape, patches) -> bool:
     (rows, columns), width = patches
-    return len(shape) == 3 and shape[0] == 1 and shape[1] >= rows * columns and width in (None, shape[2])
+    few_others = len(shape) == 3 and rows * columns <= shape[1] < 2 * rows * columns
+    return few_others and shape[0] == 1 and width in (None, shape[2])
 
 
 def _layout(shape, size, patches, *, strict: bool) -> Layout | None:
