@@ -24,7 +24,7 @@ class Curve:
     fractions : (n,) float array
         True share of pixels removed (deletion) or inserted (insertion), from 0 to 1, both ends present.
     scores : (n,) float array
-        ScoreFunction at each; NaN where the map is not finite.
+        Score at each; NaN where the map is not finite.
     auc : float
         Trapezoid over ``fractions``: a constant 1 gives 1. In the score's own units.
     fill : str

@@ -21,7 +21,7 @@ class RoadCurves:
     fractions : (n,) float array
         True share of pixels imputed.
     most, least : (n,) float arrays
-        ScoreFunction without the pixels of highest, and of lowest, attribution.
+        Score without the pixels of highest, and of lowest, attribution.
     gap : float
         Mean over fractions of least − most (trapezoid): how much more the marked pixels matter. Higher is
         better; 0 for an order that says nothing.
