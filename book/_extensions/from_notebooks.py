@@ -105,7 +105,8 @@ def tell_pages_apart(app, docname: str, source: list[str]) -> None:
     notebook = json.loads(source[0])
     made_from = Path(notebook["metadata"].get("papermill", {}).get("input_path") or path).stem
     apart = path.stem.removeprefix(made_from).strip("-")
-    apart = "photographs" if path.parent.name == "released" else apart
+    if path.parent.name == "released":
+        apart = f"photographs, {apart}" if apart else "photographs"
     first = notebook["cells"][0]
     title, newline, rest = "".join(first["source"]).partition("\n")
     if apart and title.startswith("# "):
