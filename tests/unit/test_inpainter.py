@@ -15,6 +15,7 @@ from biastransfer.attribution import inpainter_training as training
 from biastransfer.attribution.inpainter_evaluation import FeatureDistance, compare, psnr, summary
 from biastransfer.attribution.inpainter_network import (
     InpainterNet,
+    bridged,
     continued,
     load_weights,
     save_weights,
@@ -125,11 +126,30 @@ def test_smooth_fill_takes_the_nearest_means():
     torch.testing.assert_close(smooth_fill(picture, hole)[0, 0, 40:, 40:], torch.full((24, 24), 0.3))
 
 
-def test_an_untrained_network_is_the_smooth_fill():
+def test_bridges_are_straight_lines_between_the_nearest_known_pixels():
+    picture, hole = torch.zeros(1, 3, 4, 40), torch.zeros(1, 1, 4, 40)
+    picture[:, :, 0] = torch.linspace(0, 1, 40)
+    picture[:, :, 1, :15], picture[:, :, 1, 20:] = 0.2, 0.8
+    hole[:, :, 0, 10:30] = hole[:, :, 1, 15:20] = hole[:, :, 2, 5:] = hole[:, :, 3] = 1
+    picture[:, :, 2, :5] = 0.7
+    filled = bridged(torch.where(hole > 0, 9.0, picture), hole, torch.full_like(picture, 0.4))[0, 0]
+    line = np.linspace(0, 1, 40)  # anchors: the means of five pixels at either side
+    expected = np.interp(np.arange(10, 30), [9, 30], [line[5:10].mean(), line[30:35].mean()])
+    np.testing.assert_allclose(filled[0, 10:30], expected, atol=1e-6)
+    np.testing.assert_allclose(filled[1, 15:20], 0.2 + 0.6 * np.arange(1, 6) / 6, atol=1e-6)
+    np.testing.assert_allclose(filled[2, 5:], 0.7, atol=1e-6)  # one side only: it goes on
+    np.testing.assert_allclose(filled[3], 0.4, atol=1e-6)  # nothing known in the row
+
+
+def test_an_untrained_network_mixes_three_plain_fills():
     picture, hole = torch.rand(1, 3, 64, 32), torch.ones(1, 1, 64, 32)
-    hole[..., :20, :] = 0
+    hole[..., :20, :] = hole[..., :9] = 0
+    smooth = smooth_fill(picture, hole)
+    rows = bridged(picture, hole, smooth)
+    columns = bridged(*(x.transpose(2, 3) for x in (picture, hole, smooth))).transpose(2, 3)
     with torch.inference_mode():
-        assert torch.equal(InpainterNet()(picture, hole), smooth_fill(picture, hole))
+        found = InpainterNet()(picture, hole)
+    torch.testing.assert_close(found, (smooth + np.e * rows + columns) / (2 + np.e))
 
 
 def test_sides_are_mirrored_to_the_grid():

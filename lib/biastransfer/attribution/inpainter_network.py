@@ -12,6 +12,7 @@ from biastransfer.checkpoint_files import read_tensors
 
 GRID = 32  # sides are padded to multiples of it: quarter resolution, then halved three times
 _MIDDLE = 0.5
+_GAIN = 3.35  # keeps the variance of a layer's input at the start: silu of normal numbers, half let through
 
 
 class Gated(nn.Module):
@@ -21,10 +22,13 @@ class Gated(nn.Module):
         super().__init__()
         self.features = nn.Conv2d(inside, outside, 3, stride, dilation, dilation)
         self.gate = nn.Conv2d(inside, outside, 1, stride)
+        for layer, share in ((self.features, 1.0), (self.gate, 0.1)):
+            nn.init.normal_(layer.weight, std=share / layer.weight[0].numel() ** 0.5)
+            nn.init.zeros_(layer.bias)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return silu(features) · sigmoid(gate) of ``x`` (N, C, H, W)."""
-        return silu(self.features(x)) * torch.sigmoid(self.gate(x))
+        """Return 3.35 · silu(features) · sigmoid(gate) of ``x`` (N, C, H, W)."""
+        return _GAIN * silu(self.features(x)) * torch.sigmoid(self.gate(x))
 
 
 class Surroundings(nn.Module):
@@ -42,15 +46,17 @@ class Surroundings(nn.Module):
 class InpainterNet(nn.Module):
     """From a picture with a hole to a whole picture.
 
-    What is learned is a correction to `smooth_fill`. Encoder at 1/4, 1/8, 1/16 and 1/32 of the resolution,
-    dilated convolutions and the picture's mean at 1/32, decoder with added skip connections; the correction
-    is pixel-shuffled to full size. Before training it is 0.
+    What is learned is, at every pixel, how to mix three plain fills (`smooth_fill`, and `bridged` along rows
+    and along columns) and a correction to the mix. Encoder at 1/4, 1/8, 1/16 and 1/32 of the resolution,
+    dilated convolutions and the picture's mean at 1/32, decoder with added skip connections; mix and
+    correction are pixel-shuffled to full size. Before training there is no correction, and rows count e times
+    what the others count.
     """
 
     def __init__(self, widths: tuple[int, int, int, int] = (48, 96, 128, 160)):
         super().__init__()
         a, b, c, d = widths
-        self.stem = nn.Sequential(Gated(64, a), Gated(a, a))
+        self.stem = nn.Sequential(Gated(64 + 6, a), Gated(a, a))
         self.down1 = nn.Sequential(Gated(a, b, stride=2), Gated(b, b))
         self.down2 = nn.Sequential(Gated(b, c, stride=2), Gated(c, c, dilation=2))
         self.down3 = nn.Sequential(
@@ -59,9 +65,10 @@ class InpainterNet(nn.Module):
         self.reduce3, self.up3 = nn.Conv2d(d, c, 1), Gated(c, c)
         self.reduce2, self.up2 = nn.Conv2d(c, b, 1), Gated(b, b)
         self.reduce1, self.up1 = nn.Conv2d(b, a, 1), nn.Sequential(Gated(a, a), Gated(a, a))
-        self.out = nn.Conv2d(a, 48, 3, padding=1)
+        self.out = nn.Conv2d(a, 6 * 16, 3, padding=1)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
+        nn.init.ones_(self.out.bias[4 * 16 : 5 * 16])
 
     def forward(self, pixels: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
         """Return whole pictures.
@@ -79,8 +86,10 @@ class InpainterNet(nn.Module):
             Not clipped, and meant for the hole only.
         """
         smooth = smooth_fill(pixels, masks)
+        rows, columns = bridged(pixels, masks, smooth), _turn(bridged(*map(_turn, (pixels, masks, smooth))))
         seen = torch.where(masks > 0, smooth, pixels)
-        x = pixel_unshuffle(torch.cat([seen - _MIDDLE, masks], 1), 4)
+        x = pixel_unshuffle(torch.cat([4 * (seen - _MIDDLE), masks], 1), 4)
+        x = torch.cat([x, *(4 * avg_pool2d(fill - smooth, 4) for fill in (rows, columns))], 1)
         e1 = self.stem(x)
         e2 = self.down1(e1)
         e3 = self.down2(e2)
@@ -88,7 +97,9 @@ class InpainterNet(nn.Module):
         x = self.up3(_twice(self.reduce3(x)) + e3)
         x = self.up2(_twice(self.reduce2(x)) + e2)
         x = self.up1(_twice(self.reduce1(x)) + e1)
-        return pixel_shuffle(self.out(x), 4) + smooth
+        correction, mix = pixel_shuffle(self.out(x), 4).float().split(3, 1)
+        mix = mix.softmax(1)[:, :, None]
+        return correction + (mix * torch.stack([smooth, rows, columns], 1)).sum(1)
 
 
 def smooth_fill(pixels: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
@@ -118,6 +129,39 @@ def smooth_fill(pixels: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
             value = _twice(value)
         value = torch.lerp(value, total / share.clamp(min=1e-6), (4 * share).clamp(max=1))
     return interpolate(value, scale_factor=4, mode="bilinear", align_corners=False)
+
+
+def bridged(pixels: torch.Tensor, masks: torch.Tensor, otherwise: torch.Tensor) -> torch.Tensor:
+    """Return pictures whose holes are bridged along rows: linear between the nearest known pixels.
+
+    Parameters
+    ----------
+    pixels, otherwise : (N, 3, H, W) tensors
+        The pictures, and what stands where a whole row is missing.
+    masks : (N, 1, H, W) tensor
+        1 = hole.
+
+    Returns
+    -------
+    (N, 3, H, W) tensor
+        At either side the mean of what is known within four pixels along the row is taken; a hole that
+        reaches the picture's edge goes on with its one side.
+    """
+    known, width = 1 - masks, pixels.shape[-1]
+    window = {"kernel_size": (1, 9), "stride": 1, "padding": (0, 4)}
+    means = avg_pool2d(pixels * known, **window) / avg_pool2d(known, **window).clamp(min=1e-6)
+    at = torch.arange(width, device=pixels.device).expand_as(masks)
+    left = torch.where(known > 0, at, -1).cummax(-1).values
+    right = torch.where(known > 0, at, width).flip(-1).cummin(-1).values.flip(-1)
+    no_left, no_right = left < 0, right == width
+    share = torch.where(no_left, 1.0, torch.where(no_right, 0.0, (at - left) / (right - left).clamp(min=1)))
+    sides = (side.clamp(0, width - 1).expand_as(pixels) for side in (left, right))
+    found = torch.lerp(*(means.gather(-1, side) for side in sides), share.to(pixels).expand_as(pixels))
+    return torch.where(no_left & no_right, otherwise, found)
+
+
+def _turn(x: torch.Tensor) -> torch.Tensor:
+    return x.transpose(2, 3)
 
 
 def _twice(x: torch.Tensor) -> torch.Tensor:

@@ -42,7 +42,7 @@ class Settings:
     large: int = 400
     small_batch: int = 16
     large_batch: int = 8
-    rate: float = 1.5e-3
+    rate: float = 6e-4
     average: float = 0.998
 
     @property
