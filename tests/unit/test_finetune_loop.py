@@ -573,6 +573,37 @@ def test_impossible_recipes_are_explained(change, message):
         dataclasses.replace(QUICK, **change)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["resnet18", *(pytest.param(one, marks=pytest.mark.slow) for one in ("clip_vit_b32", "bit_m_r50x1"))],
+)
+def test_the_papers_networks_take_a_step(target, name):
+    """With random weights, since theirs are not here: a head of its own, one step, saved and rebuilt."""
+    entry = backbones.architectures.REGISTRY[name]
+    module = entry.build(0).eval()
+    drawn = backbones.Backbone(
+        name, module, entry.transform, entry.dim, tuple(entry.layer_modules), "random weights",
+        layer_modules=entry.layer_modules, head=entry.head, tokens=entry.tokens,
+        prefix_tokens=entry.prefix_tokens,
+    )  # fmt: skip
+    few = target.limit(3, 3, 3)
+    size = None if name == "clip_vit_b32" else 64
+    recipe = Recipe("step", epochs=1, lr=0.01, batch_size=3, size=size)
+    result = train(few, drawn, recipe)
+    before = backbones.replace_head(drawn, target.classes, seed=0)
+    rebuilt = backbones.load_backbone(result.best)
+    assert rebuilt.classes == target.classes
+    state = rebuilt.module.state_dict()
+    moved = [key for key, value in before.module.named_parameters() if not torch.equal(value, state[key])]
+    assert len(moved) > 0.9 * len(list(before.module.parameters()))
+    pictures = open_pictures(few.test.files, recipe.seen(rebuilt.transform))
+    logits = predict(rebuilt.module, pictures, torch.device("cpu"), recipe)
+    rows = result.history.query("split == 'test' and metric == 'mAP'")
+    assert mean_average_precision(few.test.labels, logits)[0] == pytest.approx(
+        rows["value"].iloc[0], abs=1e-9
+    )
+
+
 def test_errors_before_training(target):
     with pytest.raises(ValueError, match="unknown backbone 'resnet51'"):
         train(target, "resnet51")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from biastransfer import paths
+from biastransfer import distributed, paths
 from biastransfer.analysis_sets import AnalysisSet
 from biastransfer.analysis_sets.generated import drawing_code
 from biastransfer.finetune import exclusion
@@ -70,14 +70,16 @@ def prepare_target(
 
         recipe = RECIPES[SMOKE]
         few = {"n_train": recipe.max_train, "n_val": recipe.max_val, "n_test": recipe.max_test}
-        write_target(folder, **(few if run == SMOKE else {}))  # written whole; does nothing where it is there
+        # written whole; does nothing where it is there
+        distributed.from_first(lambda: write_target(folder, **(few if run == SMOKE else {})) and None)
     loaded, sets = load_target(folder, **options), list(exclude)
     if not sets:
         return loaded
     loaded, found = exclusion.exclude(loaded, sets, near=near)
     found.insert(0, "target", target)
     found.insert(0, "run", run)
-    paths.write_csv(found, paths.results(run, f"exclusion-{target}.csv"))
+    if distributed.is_first():
+        paths.write_csv(found, paths.results(run, f"exclusion-{target}.csv"))
     return loaded
 
 
