@@ -112,6 +112,44 @@ def test_the_association_score_is_the_tests_summand(images):
     d = (found[:3].mean() - found[3:].mean()) / found.std(ddof=1)
     assert d == pytest.approx(effect_size(z[:3], z[3:], A, B), abs=1e-4)
     np.testing.assert_allclose(association_score(backbone, B, A)(images).detach(), -found, atol=1e-6)
+    np.testing.assert_allclose(
+        association_score(backbone, A, B, fold=True)(images).detach(), found, rtol=1e-4, atol=1e-6
+    )
+
+
+def test_a_layer_before_its_normalisation_is_not_folded_into(images):
+    """Its output would be that of a convolution with other weights."""
+    backbone, vectors = toy(), np.random.default_rng(0).normal(size=(2, 3, 6))
+    plain, fast = (association_score(backbone, *vectors, layer="0", fold=fold) for fold in (False, True))
+    torch.testing.assert_close(fast(images), plain(images))
+    assert any(isinstance(part, nn.BatchNorm2d) for part in fast.module.modules())
+
+
+class Tokens(nn.Module):
+    """A class token, the mean of all patches doubled, before 4 × 4 patches: (N, 17, 4)."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches, self.last = nn.Conv2d(3, 4, 4, 4), nn.Identity()
+
+    def forward(self, images):
+        patches = self.patches(images).flatten(2).transpose(1, 2)
+        return self.last(torch.cat([2 * patches.mean(1, keepdim=True) + 1, patches], 1))[:, 0]
+
+
+@pytest.mark.parametrize("tokens", ["class", "mean"])
+def test_the_association_is_read_as_the_backbone_reads_embeddings(tokens):
+    """A transformer's embedding is its class token or the mean of its patches; the backbone says which."""
+    torch.manual_seed(0)
+    net, transform = Tokens(), Transform(16, 1.0, "bilinear", (0.5,) * 3, (0.25,) * 3)
+    reading = {"layer_modules": {"embedding": "last"}, "tokens": tokens, "prefix_tokens": 1}
+    backbone = Backbone("toy", net, transform, 4, ("embedding",), "", **reading)
+    pictures = torch.rand(2, 3, 16, 16)
+    mean = net.patches((pictures - 0.5) / 0.25).mean((2, 3)).detach().numpy()
+    z = 2 * mean + 1 if tokens == "class" else mean
+    cosine = z[0] @ z[1] / np.linalg.norm(z[0]) / np.linalg.norm(z[1])
+    found = association_score(backbone, z[:1], z[1:])(pictures).detach()
+    np.testing.assert_allclose(found, [1 - cosine, cosine - 1], rtol=1e-4, atol=1e-6)
 
 
 def test_scores_are_differentiable_in_the_pixels(images):

@@ -1,12 +1,13 @@
 """Networks that take RGB pixels, so that what is perturbed and explained is the picture itself."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 
 import torch
 from torch import nn
 
-from biastransfer.backbones import Backbone, Transform
+from biastransfer.backbones import Backbone, Transform, forward_layer
 from biastransfer.embed.folding import fold_batch_norm
 
 
@@ -74,13 +75,30 @@ def pixel_module(backbone: Backbone | nn.Module, *, transform=None, fold: bool =
         return PixelModule(backbone, transform)
     if transform is not None:
         raise ValueError("a backbone brings its own transform; got another one. Leave `transform` out.")
-    network = backbone.module
-    if fold:
-        size, like = backbone.transform.size, next(network.parameters(), torch.zeros(()))
-        example = torch.rand(1, 3, size, size, generator=torch.Generator().manual_seed(0)).to(like)
-        network = fold_batch_norm(network, lambda net, x: net(x), backbone.transform.normalise(example))
-        network = network.to(memory_format=torch.channels_last)
-    return PixelModule(network, backbone.transform, backbone.layer_modules)
+    backbone = folded(backbone) if fold else backbone
+    return PixelModule(backbone.module, backbone.transform, backbone.layer_modules)
+
+
+def folded(backbone: Backbone, layer: str | None = None, *, whole: bool = True) -> Backbone:
+    """Return a backbone with a copy of its network, batch normalisation folded away where that is safe.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        Left as it is.
+    layer : str, optional
+        The layer to be read when not the ``whole`` network is run.
+    whole : bool
+        Whether what is run is the network with its head; else up to ``layer``.
+    """
+
+    def run(network: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return network(x) if whole else forward_layer(dataclasses.replace(backbone, module=network), x, layer)
+
+    size, like = backbone.transform.size, next(backbone.module.parameters(), torch.zeros(()))
+    example = torch.rand(1, 3, size, size, generator=torch.Generator().manual_seed(0)).to(like)
+    network = fold_batch_norm(backbone.module, run, backbone.transform.normalise(example))
+    return dataclasses.replace(backbone, module=network.to(memory_format=torch.channels_last))
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from biastransfer.attribution.networks import PixelModule, eval_mode, pixel_module
+from biastransfer.attribution.networks import PixelModule, eval_mode, folded, pixel_module
 from biastransfer.backbones import Backbone, forward_layer, layer_path
 from biastransfer.cosines import unit_lengths
 
@@ -36,7 +36,6 @@ class Score:
     module : torch.nn.Module
         The network on pixels, as `pixel_module` makes it.
     read : callable (module, images) -> (N,) tensor
-        What is computed with it.
     output : str
         ``"probability"``, ``"sigmoid"``, ``"logit"``, ``"given"`` or ``"association"``.
     target : int, str or None
@@ -137,8 +136,11 @@ def association_score(
     -----
     mean cos(z, a) is ẑ · mean(â): each set enters as one vector, however many pictures it has.
     """
-    module = pixel_module(backbone, transform=transform, fold=fold)
     path = layer_path(backbone, layer)
+    plain = not isinstance(backbone, Backbone)
+    if fold and not plain:
+        backbone, fold = folded(backbone, path, whole=False), False
+    module = pixel_module(backbone, transform=transform, fold=fold)
     direction = torch.from_numpy(_mean_direction(A, "A") - _mean_direction(B, "B"))
 
     def read(network: PixelModule, images: torch.Tensor) -> torch.Tensor:
@@ -202,10 +204,8 @@ def checked_classes(outputs, count: int, column: int) -> torch.Tensor:
     Parameters
     ----------
     outputs : (N, classes) tensor
-    count : int
-        N.
-    column : int
-        The class asked for.
+    count, column : int
+        N, and the class asked for.
 
     Raises
     ------
