@@ -2,9 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from pathlib import Path
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,8 +16,6 @@ from PIL import Image
 from biastransfer import finetune as finetune_package
 from biastransfer.cli import COMMANDS, main
 from biastransfer.finetune import DivergedError
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -65,14 +64,6 @@ def test_a_call_that_cannot_be_read(capsys, words, message):
     assert message in capsys.readouterr().err
 
 
-def test_as_a_module_and_from_a_terminal():
-    called = [sys.executable, "-m", "biastransfer.cli", "fetch", "nothing-of-that-name"]
-    ended = subprocess.run(called, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("biastransfer fetch: ")
-    assert len(ended.stderr.splitlines()) == 1
-
-
 # ---- fetch
 
 
@@ -98,6 +89,25 @@ def test_fetch_ends_with_0_where_all_came_and_with_1_where_not(capsys, server, s
     assert out == "1 present, 1 failed\nin/b: the server answers 404 Not Found.\n"
     ends = pd.read_csv(tmp_path / "ends.csv", keep_default_na=False)
     assert ends["status"].tolist() == ["present", "failed"]
+
+
+def test_an_interrupted_fetch_ends_at_once_and_keeps_what_came(server, sources, own_folder):
+    raw = sources(a=(bytes(400_000), {}))
+    server.tricks["/a"] = ["slow"]
+    environment = os.environ | {"BIASTRANSFER_ROOT": str(own_folder)}
+    words = [sys.executable, "-m", "biastransfer.cli", "fetch", "a"]
+    running = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+    part = raw / "in" / "a.part"
+    deadline = time.monotonic() + 30
+    while not (part.is_file() and part.stat().st_size > 20_000):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    running.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    assert running.communicate()[1] == "stopped; what came so far is kept\n"
+    assert running.returncode == 130
+    assert time.monotonic() - began < 1.5
+    assert part.stat().st_size > 20_000
 
 
 def test_fetch_passes_root_mirror_and_patience_on(capsys, server, sources, tmp_path):

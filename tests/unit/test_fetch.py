@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from PIL import Image
 
-from biastransfer.fetch import Settings, fetch, fetch_pictures
+from biastransfer.fetch import FetchError, Settings, fetch, fetch_pictures, network
 from biastransfer.fetch.sources import mirrored
 
 DATA = bytes(range(256)) * 400  # 102,400 bytes; a shifted join would show
@@ -102,6 +102,29 @@ def test_a_file_that_does_not_come_says_why_and_leaves_nothing(server, listed, t
     assert left(where["root"]) == []
     if tricks[0] in (403, 404):
         assert len(server.asked) == 1, "a refusal is no reason to ask again"
+
+
+def test_ranges_are_asked_of_where_a_redirection_leads(server, listed):
+    where = listed(a=(DATA, HASHED), b=(DATA, {}))
+    server.tricks |= {"/a": ["to /b", "to /b"], "/b": ["drop"]}
+    assert only(fetch(["a"], **where, **QUICK)).status == "resumed"
+    assert server.ranges("/b") == [None, "bytes=51200-"]
+
+
+def test_a_redirection_to_a_host_that_is_not_there_is_asked_twice(server, listed):
+    where = listed(a=(DATA, HASHED))
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        server.tricks["/a"] = [f"to http://127.0.0.1:{unused.getsockname()[1]}/a"] * 9
+    ended = only(fetch(["a"], **where, **QUICK))
+    assert ended.reason == "the connection failed (Connection refused) (2 tries)"
+
+
+def test_a_redirection_from_https_to_http_is_not_followed():
+    step = SimpleNamespace(url="https://published.invalid/a")
+    answer = SimpleNamespace(status_code=200, history=[step], url="http://other.invalid/a", headers={})
+    with pytest.raises(FetchError, match=r"from https to plain http://other\.invalid/a, which is not"):
+        network._check(answer)
 
 
 def test_what_came_before_giving_up_is_gone_on_with_next_time(server, listed):

@@ -59,7 +59,8 @@ def run(given: argparse.Namespace) -> int:
     if distributed.is_first():
         row = summary(trained.history).iloc[0]
         _say(*trained.notes)
-        _say(f"{given.backbone}, seed {given.seed}: best epoch {row['best_epoch']:.0f} of {row['epochs']:.0f}")
+        best, epochs = int(row["best_epoch"]), int(row["epochs"])
+        _say(f"{given.backbone}, seed {given.seed}: best epoch {best} of {epochs}")
         scores = ("val_map", "validation mAP"), ("test_map", "test mAP"), ("test_chance", "chance")
         _say(", ".join(f"{label} {row[name]:.3f}" for name, label in scores))
         _say(f"{trained.device} ({trained.why}), {trained.seconds:.0f} s: {trained.best}")

@@ -4,7 +4,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path, PurePosixPath
 
 from tqdm import tqdm
@@ -188,8 +188,8 @@ def _all(
     pool = ThreadPoolExecutor(workers)
     try:
         running = [pool.submit(run, job, name) for job, name in zip(jobs, names)]
-        for done in as_completed(running):
-            done.result()
+        while wait(running, timeout=0.2).not_done:
+            pass  # not one long wait: where another thread takes the signal, Ctrl-C would end none
         return FetchReport(tuple(one.result() for one in running))
     finally:  # Ctrl-C: what is under way stops at its next bytes and keeps its part
         network.stop.set()

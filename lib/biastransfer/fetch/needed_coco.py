@@ -184,6 +184,6 @@ def _resolved(entry: str, folder: Path) -> tuple[list[tuple[str, str]], str]:
         for one in _images(file):
             if one.flickr_url.rpartition("/")[2] == name:
                 return [(_split(file), one.file_name)], f"{entry} is COCO's {_split(file)}/{one.file_name}"
-    why = "no instances file there names it" if files else "no instances file is there to look it up in"
+    why = "no instances file there names it" if files else "no instances file is there: fetch coco first"
     # Not fetched from where the list says: Flickr sends another picture in the place of one that is gone.
-    return [], f"{entry} is not resolved to a COCO picture ({why}): fetch the annotations first"
+    return [], f"{entry} is not resolved to a COCO picture ({why})"

@@ -129,7 +129,7 @@ class Network:
             passed = time.monotonic() - began
             if self.settings.timeout and passed >= self.settings.timeout:
                 if got < _SLOWEST * passed:
-                    raise FetchError(f"only {got:,} bytes came in {passed:.0f} s", None)
+                    raise FetchError(f"only {got:,} bytes came in {passed:.1f} s", None)
                 began, got = time.monotonic(), 0
 
     def wait(self, failures: int, asked: float) -> None:
@@ -217,7 +217,11 @@ def _cause(problem: Exception) -> object:
 
 
 def _words(problem: Exception) -> str:
-    """Return the innermost cause in few words, without the object's address that urllib3 prints."""
+    """Return the innermost cause in few words: the system's own where it has some."""
     cause = _cause(problem)
-    inner = next((one for one in getattr(cause, "args", ())[::-1] if isinstance(one, Exception)), cause)
-    return str(getattr(inner, "strerror", None) or inner).rpartition(">: ")[2] or type(inner).__name__
+    for one in (getattr(cause, "__cause__", None), *problem.args, *getattr(cause, "args", ())):
+        if isinstance(one, OSError) and one.strerror:
+            return one.strerror
+    said = (*problem.args[::-1], *getattr(cause, "args", ())[::-1])
+    inner = next((one for one in said if isinstance(one, Exception)), cause)
+    return str(inner) or type(inner).__name__
