@@ -23,6 +23,7 @@ from torch import nn
 from biastransfer.backbones import forward_layer, load_backbone, replace_head
 from biastransfer.backbones.architectures import architecture
 from biastransfer.backbones.clip_models import build_tower, clip_architecture
+from biastransfer.backbones.reading import pool
 from biastransfer.backbones.timm_models import look
 from biastransfer.backbones.weights import Weights, find
 from biastransfer.checkpoints import save
@@ -142,6 +143,36 @@ def test_swin_maps_are_averaged_over_space():
         x = torch.rand(2, 3, 224, 224)
         widths = [forward_layer(backbone, x, layer).shape for layer in backbone.layers]
     assert widths == [(2, 96), (2, 192), (2, 384), (2, 768), (2, 768)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((2, 5, 3, 3), (2, 3)), ((2, 3, 3, 5), (1, 2)), ((2, 3, 3, 3), (2, 3)), ((2, 4, 3, 2), (2, 3))],
+)
+def test_square_map_is_averaged_over_its_equal_sides(tiny, shape, axes):
+    output = torch.rand(shape)
+    assert torch.equal(pool(tiny["test_resnet"][1], output), output.mean(axes))
+    assert torch.equal(pool(tiny["test_resnet"][0], output), output.mean(axes))
+
+
+def test_tokens_are_pooled_by_what_they_are(tiny):
+    """Some networks add the class token behind their first blocks: there all tokens are patches."""
+    by_class, by_mean = tiny["test_vit"][1], tiny["test_vit2"][1]
+    with_class, patches = torch.rand(2, 1 + 9, 4), torch.rand(2, 9, 4)
+    assert torch.equal(pool(by_class, with_class), with_class[:, 0])
+    assert torch.equal(pool(by_mean, with_class), with_class[:, 1:].mean(1))
+    assert torch.equal(pool(by_class, patches), patches.mean(1))
+    assert torch.equal(pool(by_mean.module, with_class), with_class.mean(1))
+    assert torch.equal(pool(by_mean, (with_class, patches)), pool(by_mean, with_class))
+
+
+def test_lists_of_blocks_and_lists_of_classifiers():
+    with torch.device("meta"):
+        twins = look(timm.create_model("twins_pcpvt_small"))
+        crossvit = timm.create_model("crossvit_tiny_240")
+    assert [*twins["layer_modules"].items()][:2] == [("stage1", "blocks.0.0"), ("stage2", "blocks.0.1")]
+    with pytest.raises(ValueError, match=r"must classify one embedding; CrossVit classifies 2 at once"):
+        look(crossvit)
 
 
 def test_layout_of_the_authors_goes_through_timms_own_rule(tiny, folder):

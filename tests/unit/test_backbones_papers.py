@@ -28,6 +28,11 @@ RESNETS = ["resnet50", "moco_resnet50", "simclr_resnet50", "simclr_resnet50_viss
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
 
 
+def seeded_only(initial, tensor, *arguments, generator=None, **settings):
+    """Set initial values where a generator is given, as `replace_head` does; else leave memory as it is."""
+    return initial(tensor, *arguments, generator=generator, **settings) if generator else tensor
+
+
 @pytest.fixture(scope="module", autouse=True)
 def small_and_quick():
     """Narrow CLIP to 64 channels and BiT to 9 classes; set no initial values, since all come from files."""
@@ -38,7 +43,7 @@ def small_and_quick():
         patch.setattr("open_clip.get_model_config", lambda name: narrow if name == CLIP else FULL(name))
         patch.setitem(REGISTRY, BIT, dataclasses.replace(PAPER_MODELS[BIT], build=lambda seed: bit()))
         for name in ("kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "normal_", "uniform_"):
-            patch.setattr(f"torch.nn.init.{name}", lambda tensor, *_args, **_settings: tensor)
+            patch.setattr(f"torch.nn.init.{name}", functools.partial(seeded_only, getattr(nn.init, name)))
         yield
 
 

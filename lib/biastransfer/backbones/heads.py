@@ -63,11 +63,11 @@ def without_head(backbone: Backbone) -> Backbone:
 
 
 def _head_paths(module: nn.Module, head: str) -> list[str]:
-    """Return where the classifier stands; a distilled network of timm has two."""
+    """Return where the classifier stands; a distilled network of timm has two, one with token labels too."""
     both = module.get_classifier() if callable(getattr(module, "get_classifier", None)) else None
-    if not isinstance(both, tuple | list):
-        return [head]
-    return [path for path, part in module.named_modules() if any(part is one for one in both)]
+    if isinstance(both, tuple | list):
+        return [path for path, part in module.named_modules() if any(part is one for one in both)]
+    return [head, "aux_head"] if isinstance(getattr(module, "aux_head", None), nn.Linear) else [head]
 
 
 def _put(module: nn.Module, path: str, new: nn.Module) -> None:

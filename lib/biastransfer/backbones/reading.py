@@ -1,5 +1,7 @@
 """A network run up to one of its layers, and that layer's output made one vector a picture."""
 
+import math
+
 import torch
 from torch import nn
 
@@ -90,7 +92,7 @@ def pool(backbone: Backbone | nn.Module, output) -> torch.Tensor:
     Parameters
     ----------
     backbone : Backbone or torch.nn.Module
-        A bare module's tokens are averaged, and its maps are (N, D, h, w).
+        A bare module's tokens are all averaged, and its maps are (N, D, h, w).
     output : (N, D), (N, L, D), (N, D, h, w) or (N, h, w, D) tensor
         Of several outputs the first is taken.
 
@@ -102,8 +104,21 @@ def pool(backbone: Backbone | nn.Module, output) -> torch.Tensor:
         output = output[0]
     known = backbone if isinstance(backbone, Backbone) else None
     if output.ndim == 4:
-        return output.mean((1, 2) if known and known.maps == "NHWC" else (2, 3))
+        _, second, third, fourth = output.shape
+        # the map of a square picture is square, so its two equal sides tell the channels' place
+        last = second == third if third != fourth else second == third and known and known.maps == "NHWC"
+        return output.mean((1, 2) if last else (2, 3))
     if output.ndim == 3:
-        by_class = known is not None and known.tokens == "class"
-        return output[:, 0] if by_class else output[:, known.prefix_tokens if known else 0 :].mean(1)
+        prefix = _prefix(output.shape[1], known.prefix_tokens) if known else 0
+        by_class = prefix and known.tokens == "class"
+        return output[:, 0] if by_class else output[:, prefix:].mean(1)
     return output
+
+
+def _prefix(count: int, stated: int) -> int:
+    """Return how many of ``count`` tokens are no patches: some networks add those behind their first blocks.
+
+    The patches of a square picture are a square number; the ``stated`` others come on top of it.
+    """
+    square, rest = math.isqrt(count) ** 2 == count, max(count - stated, 0)
+    return 0 if square and math.isqrt(rest) ** 2 != rest else stated

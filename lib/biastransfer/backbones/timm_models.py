@@ -14,6 +14,7 @@ from biastransfer.backbones.transforms import Transform
 from biastransfer.backbones.weights import Weights
 
 _ROWS = ("layer", "stage", "block", "level", "group", "feature", "network", "encoder")
+_STEM = re.compile("stem|conv|act|bn|norm|relu")
 _WRAPPINGS = {"state_dict", "model", "module", "model_state", "model_state_dict"}
 
 
@@ -113,6 +114,13 @@ def look(module: nn.Module) -> dict:
     """
     classifier = module.get_classifier()
     first = classifier[0] if isinstance(classifier, tuple | list) else classifier
+    if hasattr(first, "fc") and hasattr(first, "global_pool"):  # the pooling belongs to the network
+        first = first.fc
+    if isinstance(first, nn.ModuleList):
+        raise ValueError(
+            f"a backbone must classify one embedding; {type(module).__name__} classifies {len(first)} at "
+            "once. Name another."
+        )
     head = next(path for path, part in module.named_modules() if part is first)
     width = getattr(first, "in_features", None) or getattr(first, "in_channels", None)
     prefix = int(getattr(module, "num_prefix_tokens", 0) or 0)
@@ -133,19 +141,25 @@ def _depth(module: nn.Module) -> dict[str, str]:
     info = getattr(module, "feature_info", None) or []
     entries = info.info if hasattr(info, "info") else info
     known = dict(module.named_modules())
-    paths = [entry["module"] for entry in entries if isinstance(entry, dict) and entry.get("module") in known]
+    listed = [entry["module"] for entry in entries if isinstance(entry, dict) and entry.get("module")]
+    # a bare list of blocks is not run as such: its last block is
+    paths = [_members(known, path)[-1] for path in listed if path in known]
     if not paths:
-        rows = [(name, part) for name, part in module.named_children() if name.startswith(_ROWS)]
-        paths = [f"{name}.{k}" for name, part in rows for k, _ in part.named_children()]
+        rows = [name for name, _ in module.named_children() if name.startswith(_ROWS)]
+        parts = [f"{name}.{k}" for name in rows for k, _ in known[name].named_children()]
+        paths = [path for part in parts for path in _members(known, part)]
     blocks = all(re.fullmatch(r"blocks\.\d+", path) for path in paths) and hasattr(module, "patch_embed")
-    layers = {}
-    for path in dict.fromkeys(paths):
-        if not path.startswith(_ROWS):
-            name = "stem" if "stem" not in layers else f"stem{len(layers) + 1}"
-        else:
-            name = f"{'block' if blocks else 'stage'}{1 + sum(not key.startswith('stem') for key in layers)}"
-        layers[name] = path
-    return layers
+    kind = "block" if blocks else "stage"
+    distinct = list(dict.fromkeys(paths))
+    stem = bool(distinct) and not distinct[0].startswith(_ROWS) and bool(_STEM.search(distinct[0]))
+    names = ["stem"] * stem + [f"{kind}{k}" for k in range(1, len(distinct) + 1)]
+    return dict(zip(names, distinct))
+
+
+def _members(known: dict[str, nn.Module], path: str) -> list[str]:
+    """Return what is run of a submodule: itself, or the members of a list."""
+    part = known[path]
+    return [f"{path}.{k}" for k in range(len(part))] if isinstance(part, nn.ModuleList) else [path]
 
 
 def converted(module: nn.Module, found: dict) -> dict:
