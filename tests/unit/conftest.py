@@ -5,8 +5,10 @@ from serving import serving
 
 
 @pytest.fixture
-def server():
-    """A local web server, see serving.py."""
+def server(monkeypatch):
+    """A local web server, see serving.py; asked directly, whatever proxy this machine has."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "*")
     with serving() as running:
         yield running
 

@@ -102,9 +102,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif trick == "stall":
             self.wfile.write(body[:half])
             self.wfile.flush()
-            time.sleep(1.0)
+            time.sleep(1.2)
         elif trick == "drip":
-            for one in body[:40]:
+            for one in body[:60]:
                 self.wfile.write(bytes([one]))
                 time.sleep(0.02)
         elif trick == "slow":

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import signal
 import socket
 import subprocess
@@ -12,12 +13,13 @@ from types import SimpleNamespace
 
 import pytest
 from PIL import Image
+from serving import TAG
 
 from biastransfer.fetch import FetchError, Settings, fetch, fetch_pictures, network
 from biastransfer.fetch.sources import mirrored
 
 DATA = bytes(range(256)) * 400  # 102,400 bytes; a shifted join would show
-QUICK = {"backoff": 0.01, "timeout": 0.3, "retries": 3}
+QUICK = {"backoff": 0.01, "timeout": 0.6, "retries": 3}
 
 
 def sha(data):
@@ -159,6 +161,27 @@ def test_a_part_of_other_bytes_is_found_out_by_the_hash(server, listed):
     assert (where["root"] / "in/a").read_bytes() == DATA
 
 
+def test_a_part_that_was_whole_when_its_process_died_is_only_checked(server, listed):
+    where = listed(a=(DATA, HASHED), b=(DATA, {}))
+    (where["root"] / "in").mkdir(parents=True)
+    for name in "ab":
+        (where["root"] / "in" / f"{name}.part").write_bytes(DATA)
+    notes = {"url": f"{server.url}/b", "validator": TAG, "total": len(DATA)}
+    (where["root"] / "in" / "b.part.json").write_text(json.dumps(notes))
+    assert fetch(["a", "b"], **where, **QUICK).counts["fetched"] == 2
+    assert server.asked == []
+    assert left(where["root"]) == ["a", "b"]
+
+
+def test_a_part_longer_than_the_file_is_thrown_away(server, listed):
+    where = listed(a=(DATA, HASHED))
+    (where["root"] / "in").mkdir(parents=True)
+    (where["root"] / "in/a.part").write_bytes(DATA + b"more")
+    assert only(fetch(["a"], **where, **QUICK)).status == "fetched"
+    assert server.ranges("/a") == [f"bytes={len(DATA) + 4}-", None]
+    assert (where["root"] / "in/a").read_bytes() == DATA
+
+
 def test_a_file_that_differs_stays_until_the_right_one_has_come(server, listed):
     where = listed(a=(DATA, HASHED))
     file = where["root"] / "in/a"
@@ -210,6 +233,18 @@ def test_a_killed_fetch_goes_on_where_it_was(server, listed):
     assert server.ranges("/a") == [None, f"bytes={came}-"]
     assert (where["root"] / "in/a").read_bytes() == DATA * 4
     assert left(where["root"]) == ["a"]
+
+
+def test_waits_double_and_are_bounded_whatever_a_server_asks_for(monkeypatch):
+    asking, waits = network.Network(Settings(backoff=1.0)), []
+    monkeypatch.setattr(asking.stop, "wait", lambda seconds: waits.append(seconds))
+    for failures in range(1, 8):
+        asking.wait(failures, 0.0)
+    asking.wait(1, 3600.0)
+    assert waits == [1, 2, 4, 8, 16, 30, 30, 30]
+    monkeypatch.setattr(asking.stop, "wait", lambda seconds: True)
+    with pytest.raises(FetchError, match="stopped"):
+        asking.wait(1, 0.0)
 
 
 def test_two_processes_do_not_write_one_part(server, listed):

@@ -10,7 +10,7 @@ import pytest
 from biastransfer.fetch import fetch
 from biastransfer.fetch.archives import unpack
 
-QUICK = {"backoff": 0.01, "timeout": 0.3, "retries": 3}
+QUICK = {"backoff": 0.01, "timeout": 0.6, "retries": 3}
 
 
 def left(root):

@@ -16,7 +16,7 @@ from biastransfer.analysis_sets.released import released_name
 from biastransfer.fetch import fetch_set, fetch_splits
 from biastransfer.finetune import load_target
 
-QUICK = {"backoff": 0.01, "timeout": 0.5, "retries": 2}
+QUICK = {"backoff": 0.01, "timeout": 5.0, "retries": 2}
 MAN, WOMAN, NOBODY = ["a man"] * 5, ["a woman"] * 5, ["a street"] * 5
 COCO = {
     **{number: ([box("person")], MAN) for number in (1, 2, 3)},

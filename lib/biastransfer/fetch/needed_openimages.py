@@ -84,8 +84,9 @@ def _with_splits(ids: Iterable[str], folder: Path, place: Pictures) -> dict[str,
     files, wanted = find(folder), list(ids)
     known: dict[str, str] = {}
     for file in (*files.pictures, *files.boxes):
-        if split := _split_of(file):
-            known |= dict.fromkeys(_listed([file], [one for one in wanted if one not in known]), split)
+        left, split = [one for one in wanted if one not in known], _split_of(file)
+        if left and split:
+            known |= dict.fromkeys(_listed([file], left), split)
     return {
         f"{known.get(one, 'pictures')}/{one}.jpg": tuple(
             address(place, split, one) for split in ([known[one]] if one in known else place.splits)
