@@ -1,6 +1,6 @@
 """Several processes as one: which rank this is, who writes, and how parts become a whole again.
 
-``torchrun --nproc-per-node 2 -m biastransfer.cli …`` starts ranks; without it there is one, and nothing
+``torchrun --nproc-per-node 2 -m -- biastransfer.cli …`` starts ranks; without it there is one, and nothing
 here costs anything. What is written is written by the first rank; what is decided, it decides and tells all.
 """
 

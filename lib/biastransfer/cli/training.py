@@ -5,7 +5,7 @@ import argparse
 WHAT = "finetune a backbone on a target, as notebook 02 does"
 EXAMPLES = """\
   biastransfer finetune --backbone resnet18 --target scenes --recipe demo
-  torchrun --nproc-per-node 2 -m biastransfer.cli finetune --backbone resnet50 \\
+  torchrun --nproc-per-node 2 -m -- biastransfer.cli finetune --backbone resnet50 \\
       --target coco --root data/raw/coco --recipe coco --seed 1 --run paper
 
 killed at any moment, the same command goes on where it was"""
