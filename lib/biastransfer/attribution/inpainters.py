@@ -93,7 +93,7 @@ def lama(*, seed: int, path: str | Path | None) -> PixelFill:
     if not file.is_file():
         raise FileNotFoundError(
             f"lama needs its TorchScript file; there is none at {file}. Run "
-            f"`biastransfer fetch weights big-lama` (MD5 {LAMA_MD5}), or give path=."
+            f"`biastransfer fetch big-lama` (MD5 {LAMA_MD5}), or give path=."
         )
     module = _script(file, file.stat().st_mtime_ns, path is None)
 

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--workers", type=int, default=8, metavar="N", help="files at the same time (default: 8)")
     add("--retries", type=int, default=5, metavar="N", help="after a failure that may pass (default: 5)")
     add("--timeout", type=float, default=30.0, metavar="S", help="seconds until a stall is one (default: 30)")
-    add("--connect-timeout", type=float, default=1.5, metavar="S", help="for a host to answer (default: 1.5)")
+    add("--connect-timeout", type=float, default=1.3, metavar="S", help="for a host to answer (default: 1.3)")
     add("--csv", metavar="FILE", help="write how each file ended there")
 
 

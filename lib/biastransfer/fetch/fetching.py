@@ -29,7 +29,7 @@ def fetch(
     workers: int = 4,
     retries: int = 5,
     timeout: float = 30.0,
-    connect_timeout: float = 1.5,
+    connect_timeout: float = 1.3,
     backoff: float = 0.5,
     sources: Path | str | None = None,
 ) -> FetchReport:
@@ -89,7 +89,7 @@ def fetch_pictures(
     workers: int = 8,
     retries: int = 5,
     timeout: float = 30.0,
-    connect_timeout: float = 1.5,
+    connect_timeout: float = 1.3,
     backoff: float = 0.5,
 ) -> FetchReport:
     """Fetch single pictures.

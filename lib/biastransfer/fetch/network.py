@@ -38,7 +38,7 @@ class Settings:
 
     retries: int = 5
     timeout: float = 30.0
-    connect_timeout: float = 1.5
+    connect_timeout: float = 1.3
     backoff: float = 0.5
 
     def __post_init__(self) -> None:
@@ -186,7 +186,7 @@ def _no_connection(host: str, port: int, patience: float) -> str:
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(patience)
-    return said[0] if said else f"no answer within {patience:g} s"
+    return said[0] if said else f"no answer within connect_timeout = {patience:g} s"
 
 
 def _check(answer: requests.Response) -> None:
