@@ -244,9 +244,7 @@ def test_lama_that_answers_wrongly_is_an_error(tmp_path, module, message):
 
 def test_lama_file_is_looked_for_and_checked(tmp_path, monkeypatch):
     monkeypatch.setenv("BIASTRANSFER_ROOT", str(tmp_path))
-    with pytest.raises(
-        FileNotFoundError, match=r"none at .*big-lama\.pt.* fetch big-lama. .MD5 e3aa4aaa"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"none at .*big-lama\.pt.* fetch big-lama. .MD5 e3aa4aaa"):
         make_fill("lama")
     published = tmp_path / "data" / "raw" / "weights" / "big-lama.pt"
     published.parent.mkdir(parents=True)
