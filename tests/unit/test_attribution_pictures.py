@@ -103,6 +103,11 @@ def test_what_the_crop_removes_is_counted_and_named():
     seen = prepare(one, SQUARE)
     assert (seen.dropped, seen.box_labels, seen.gone, dict(seen.masks)) == (1, ("centre",), ("edge",), {})
     assert seen.single
+    assert (seen.boxes_of("centre").tolist(), len(seen.boxes_of("edge"))) == ([[5, 5, 25, 25]], 0)
+    unnamed = prepare(
+        AttributionPicture("a", rgb(), "dog", boxes=[[60, 10, 100, 50], [70, 0, 90, 9]]), SQUARE
+    )
+    assert (len(unnamed.boxes_of("dog")), len(unnamed.boxes_of("cat")), unnamed.single) == (2, 0, False)
 
 
 # readers

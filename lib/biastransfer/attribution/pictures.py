@@ -121,6 +121,12 @@ class Prepared:
         """Whether exactly one object is annotated; localisation is reported apart for those."""
         return len(self.boxes) == 1
 
+    def boxes_of(self, label: str) -> np.ndarray:
+        """Return the (k, 4) boxes of one class; all of them where they have no labels of their own."""
+        if not self.box_labels:
+            return self.boxes if label == self.label else np.zeros((0, 4))
+        return self.boxes[[one == label for one in self.box_labels]]
+
 
 def prepare(picture: AttributionPicture, transform) -> Prepared:
     """Crop and resize a picture with its boxes and masks as a backbone's transform does.
