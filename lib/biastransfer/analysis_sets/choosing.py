@@ -203,13 +203,13 @@ def rank(seed: int, one: str) -> int:
 
 
 def draw(seed: int, ids: Sequence[str], n: int) -> list[str]:
-    """Return the first ``n`` of ``ids`` in the order of a draw (`rank`), sorted by id."""
+    """Return the first ``n`` of ``ids`` in the order of the draw by ``seed`` (`rank`), sorted by id."""
     order = np.argsort(ranks(seed, pl.Series("id", list(ids), dtype=pl.String)), kind="stable")
     return sorted(ids[place] for place in order[:n])
 
 
 def ranks(seed: int, ids: pl.Series) -> np.ndarray:
-    """Return `rank` of each of ``ids``, text or numbers that stand for 16 hexadecimal digits each.
+    """Return the `rank` by ``seed`` of each of ``ids``: text, or numbers for 16 hexadecimal digits each.
 
     Returns
     -------
@@ -220,12 +220,15 @@ def ranks(seed: int, ids: pl.Series) -> np.ndarray:
     if ids.dtype == pl.UInt64:
         return _mixed(seed, ids.to_numpy())
     texts = ids.to_list()
-    numbers = np.array([int(one, 16) if _HEX.fullmatch(one) else 0 for one in texts], dtype=np.uint64)
-    found = _mixed(seed, numbers)
-    for place, one in enumerate(texts):
-        if not _HEX.fullmatch(one):
-            found[place] = int.from_bytes(hashlib.blake2b(f"{seed}:{one}".encode(), digest_size=7).digest())
-    return found
+    official = [len(one) == 16 and _HEX.fullmatch(one) is not None for one in texts]
+    numbers = [int(one, 16) if yes else 0 for one, yes in zip(texts, official)]
+    key = f"{seed}:".encode()
+    hashed = [
+        0 if yes else int.from_bytes(hashlib.blake2b(key + one.encode(), digest_size=7).digest())
+        for one, yes in zip(texts, official)
+    ]
+    words = _mixed(seed, np.array(numbers, dtype=np.uint64))
+    return np.where(official, words, np.array(hashed, dtype=np.uint64))
 
 
 def _mixed(seed: int, numbers: np.ndarray) -> np.ndarray:

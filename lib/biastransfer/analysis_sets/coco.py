@@ -158,7 +158,9 @@ def describe(
     other = _any(pictures, share[foreign & (share["share"] >= confounder_area)])
     anyone = _any(pictures, people)
     clear = _any(pictures, people[people["share"] >= min_area])
-    said = np.array([caption_gender(one, min_captions) or "unknown" for one in pictures["captions"]])
+    nobody = caption_gender((), min_captions)
+    gender = [caption_gender(one, min_captions) if one else nobody for one in pictures["captions"]]
+    said = np.array([one or "unknown" for one in gender])
     named = (number > 0) | anyone  # pictures of nothing of ours are no class's problem
     rules = {
         "a crowd box of people or of one of the set's objects": crowded,

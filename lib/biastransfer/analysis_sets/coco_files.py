@@ -89,14 +89,15 @@ def read_instances(files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     start = 0
     for file in files:
         data, found = _read(file)
-        licences = {one.id: one.name or one.url for one in data.licenses}
+        named = {one.id: one.name or one.url for one in data.licenses}
+        licences = {one: _licence(one, named) for one in {picture.license for picture in data.images}}
         frame = pd.DataFrame(
             {
                 "id": [one.id for one in data.images],
                 "file_name": [one.file_name for one in data.images],
                 "width": [one.width for one in data.images],
                 "height": [one.height for one in data.images],
-                "licence": [_licence(one.license, licences) for one in data.images],
+                "licence": [licences[one.license] for one in data.images],
                 "address": [one.flickr_url or one.coco_url for one in data.images],
             }
         )
