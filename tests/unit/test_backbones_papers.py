@@ -83,7 +83,7 @@ def published(folder, resnet50):
     whole = resnet50.state_dict()
     trunk = body(whole)
     query = trunk | {"fc.0.weight": torch.rand(8, 8), "fc.2.weight": torch.rand(8, 8)}
-    key = {name: torch.zeros_like(value) for name, value in query.items()}
+    key = {name: torch.zeros(()).expand(value.shape) for name, value in query.items()}  # little to write
     layouts = {
         "resnet50": whole,
         "moco_resnet50": {
