@@ -322,6 +322,22 @@ def test_torchscript_program_runs_as_a_black_box_when_trusted(program, folder):
         save(new, folder / "no.safetensors")
 
 
+class Negated(Small):
+    def forward(self, x):
+        return -self.norm(self.conv(x)).relu()
+
+
+def test_cache_tells_programs_of_the_same_weights_apart(program, folder, monkeypatch):
+    monkeypatch.setenv("BIASTRANSFER_CACHE", str(folder / "cache"))
+    other = Negated().eval()
+    other.load_state_dict(program[0].state_dict())
+    torch.jit.script(other).save(folder / "negated.pt")
+    Image.fromarray(skimage.data.cat()).save(folder / "cat.png")
+    first, second = (load_backbone(file, trust=True) for file in (program[1], folder / "negated.pt"))
+    vectors = embed(first, [folder / "cat.png"], device="cpu").vectors
+    assert np.array_equal(embed(second, [folder / "cat.png"], device="cpu").vectors, -vectors)
+
+
 def test_torchscript_program_of_another_shape(folder):
     torch.jit.script(nn.Flatten(0)).save(folder / "flat.pt")
     with pytest.raises(ValueError, match=r"must turn a picture \(1, 3, 224, 224\) .*\(150528,\)"):

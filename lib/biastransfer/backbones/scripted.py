@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from biastransfer import paths
 from biastransfer.backbones.backbone import Backbone
 from biastransfer.backbones.entries import IMAGENET
 from biastransfer.backbones.reading import pool
@@ -17,13 +18,18 @@ _SIZE = 224
 class BlackBox(nn.Module):
     """A program whose output, one vector a picture, is the embedding; then a head that is empty at first."""
 
-    def __init__(self, program: nn.Module):
+    def __init__(self, program: nn.Module, sha256: str):
         super().__init__()
+        self.sha256 = sha256
         self.program, self.embedding, self.head = program, nn.Identity(), nn.Identity()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the head's output, the embedding (N, D) while there is none, for x (N, 3, H, W)."""
         return self.head(self.embedding(pool(self.program, self.program(x))))
+
+    def extra_repr(self) -> str:
+        """Return the hash of the file: weights and module names do not tell what a program does with them."""
+        return f"sha256={self.sha256}"
 
 
 def load_scripted(path: Path, trust: bool) -> Backbone:
@@ -59,7 +65,7 @@ def load_scripted(path: Path, trust: bool) -> Backbone:
         raise ValueError(f"{path} is not a whole TorchScript program ({error}). Fetch it again.") from None
     for value in program.parameters():
         value.requires_grad_(False)
-    module = BlackBox(program).eval()
+    module = BlackBox(program, paths.sha256(path)).eval()
     try:
         with torch.inference_mode():
             output = module(torch.zeros(1, 3, _SIZE, _SIZE))
