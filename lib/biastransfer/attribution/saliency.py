@@ -165,7 +165,7 @@ def tight_box(heatmap: np.ndarray, alpha: float) -> tuple[tuple[int, int, int, i
     ----------
     heatmap : (H, W) float array
     alpha : float
-        In (0, 1]: pixels of at least ``alpha`` times the maximum, and above 0, survive.
+        In (0, 1]: pixels of at least ``alpha`` times the maximum survive.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def tight_box(heatmap: np.ndarray, alpha: float) -> tuple[tuple[int, int, int, i
     top = heatmap.max()
     if top <= 0:
         return None, "no value of the map is above 0"
-    alive = (heatmap > 0) & (heatmap >= alpha * top)
+    alive = heatmap >= alpha * top
     rows, columns = np.flatnonzero(alive.any(1)), np.flatnonzero(alive.any(0))
     box = (int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1)
     return box, defect(heatmap)
