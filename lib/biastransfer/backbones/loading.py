@@ -94,7 +94,9 @@ def load_backbone(
 
 
 def _is_file(name: str | os.PathLike) -> bool:
-    return isinstance(name, os.PathLike) or str(name).endswith(_FILES) or os.path.isfile(name)
+    if isinstance(name, os.PathLike):
+        return True
+    return name not in REGISTRY and (name.endswith(_FILES) or os.path.isfile(name))
 
 
 def _named(name: str, seed: int, weights, trust: bool) -> Backbone:
