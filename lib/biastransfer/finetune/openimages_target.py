@@ -64,9 +64,8 @@ def read(
     notes: list[str] = []
     stored = by_stem(root)
     for split, ours in _by_split(files).items():
-        table = _labels(ours, mids).collect(engine="streaming")
         most = max_train if split == "train" else None
-        parts[split], said = _part(table, stored, len(mids), most, seed, reading)
+        parts[split], said = _part(_labels(ours, mids), stored, len(mids), most, seed, reading)
         notes += [f"{split}: {one}" for one in said]
     for split in ("train", "val"):
         if split not in parts:
@@ -112,24 +111,20 @@ def _by_split(files: Files) -> dict[str, Files]:
 
 
 def _labels(files: Files, mids: Sequence[str]) -> pl.LazyFrame:
-    """Return a row a (picture, class) with what is said about it: ImageID, column, yes, no."""
+    """Return what is said about pictures and classes, a row a saying: ImageID, column, present."""
     columns = pl.LazyFrame({"LabelName": mids}).with_row_index("column")
     said = [scan_labels(files.labels)]
     if files.boxes:
-        said.append(scan_boxes(files.boxes).select("ImageID", "LabelName", present=pl.lit(True)))
-    return (
-        pl.concat(said)
-        .join(columns, on="LabelName")
-        .group_by("ImageID", "column")
-        .agg(yes=pl.col("present").any(), no=(~pl.col("present")).any())
-    )
+        boxes = scan_boxes(files.boxes, area=False)
+        said.append(boxes.select("ImageID", "LabelName", present=pl.lit(True)))
+    return pl.concat(said).join(columns, on="LabelName").select("ImageID", "column", "present")
 
 
 def _part(
-    table: pl.DataFrame, stored: dict[str, str], width: int, most: int | None, seed: int, reading: str
+    said: pl.LazyFrame, stored: dict[str, str], width: int, most: int | None, seed: int, reading: str
 ) -> tuple[tuple[list[str], np.ndarray], list[str]]:
     """Return (files, labels) of one split's pictures that have a file, by id, and what to note."""
-    listed = table["ImageID"].unique().sort().to_list()
+    listed = said.select("ImageID").unique().collect(engine="streaming")["ImageID"].sort().to_list()
     ids = [one for one in listed if one in stored]
     notes = []
     if gone := len(listed) - len(ids):
@@ -137,16 +132,25 @@ def _part(
     if most is not None and most < len(ids):
         ids = draw(seed, ids, most)
         notes.append(f"{most} pictures drawn by seed {seed}")
-    rows = pl.DataFrame({"ImageID": ids}, schema={"ImageID": pl.String}).with_row_index("row")
-    table = table.join(rows, on="ImageID").select("row", "column", "yes", "no")
-    labels = np.full((len(ids), width), np.nan if reading == "verified" else 0.0, dtype=np.float32)
-    row, column, yes, no = (table[name].to_numpy() for name in table.columns)
-    value = np.where(yes, np.where(no, np.nan, 1.0), 0.0) if reading == "verified" else 1.0
-    labels[row, column] = value
-    if both := int((yes & no).sum()):
+    labels, both = _matrix(said, ids, width, reading)
+    if both:
         meaning = "unknown" if reading == "verified" else "present"
         notes.append(f"{both} labels are said to be present and absent: read as {meaning}")
     known = ~np.isnan(labels).all(axis=1)
     if not known.all():
         notes.append(f"{int((~known).sum())} pictures of which nothing is known are left out")
-    return ([stored[one] for one, keep in zip(ids, known) if keep], labels[known]), notes
+        labels = labels[known]
+    return ([stored[one] for one, keep in zip(ids, known) if keep], labels), notes
+
+
+def _matrix(said: pl.LazyFrame, ids: Sequence[str], width: int, reading: str) -> tuple[np.ndarray, int]:
+    """Return the labels of some pictures, and how many of them contradict one another."""
+    rows = pl.LazyFrame({"ImageID": ids}, schema={"ImageID": pl.String}).with_row_index("row")
+    present = pl.col("present")
+    found = said.join(rows, on="ImageID").group_by("row", "column")
+    table = found.agg(yes=present.any(), no=(~present).any()).collect(engine="streaming")
+    row, column, yes, no = (table[name].to_numpy() for name in ("row", "column", "yes", "no"))
+    labels = np.full((len(ids), width), np.nan if reading == "verified" else 0.0, dtype=np.float32)
+    value = np.where(yes, np.where(no, np.nan, 1.0), 0.0) if reading == "verified" else 1.0
+    labels[row, column] = value
+    return labels, int((yes & no).sum())
