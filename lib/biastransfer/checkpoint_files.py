@@ -97,7 +97,8 @@ def _torch(path: Path, trust_pickle: bool):
             asks = next((line.strip() for line in str(error).splitlines() if "GLOBAL" in line), "an object")
             raise ValueError(
                 f"{path} must hold tensors and plain values only; it holds more ({asks[:200]}). Loading it "
-                "can run code that lies in it: if you trust where it came from, pass trust_pickle=True."
+                "can run code that lies in it: if you trust where it came from, pass trust_pickle=True "
+                "(load_backbone: trust=True)."
             ) from None
     except (
         Exception

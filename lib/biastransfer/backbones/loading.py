@@ -109,7 +109,10 @@ def _named(name: str, seed: int, weights, trust: bool) -> Backbone:
     path = Path(weights) if weights is not None else published.find(entry.weights, name)
     backbone = _backbone(name, entry, entry.build(0), "")
     coverage = checkpoints.load_into(backbone, path, trust_pickle=trust, convert=entry.convert)
-    source = f"{entry.source}; {path.name} ({published.identity(path, entry.weights)})"
+    said = published.identity(path, entry.weights)
+    known = weights is None or said.endswith("as published")
+    source = entry.source if known else f"a given file, taken as {name} ({entry.source})"
+    source += f"; {path.name} ({said})"
     if coverage.coverage < 1:
         missing = len(coverage.unmatched)
         source += f"; {missing} of {coverage.total} tensors were not in it and are as initialised"
