@@ -5,6 +5,7 @@ from test_analysis_sets_openimages import write as write_open_images
 
 from biastransfer import paths
 from biastransfer.analysis_sets import load_set
+from biastransfer.analysis_sets.named import load_named
 from biastransfer.analysis_sets.review import CANDIDATE_COLUMNS
 
 CARS = {number: ([box("car")], NOBODY) for number in range(1, 9)}
@@ -134,3 +135,12 @@ def test_open_images_are_reviewed_alike_whatever_form_ids_have(tmp_path, form):
     assert loaded.report["n"].sum() == 6
     excluded = loaded.report[loaded.report["decision"] == "excluded"].set_index("reason")["n"]
     assert excluded.to_dict() == {"rejected by a person": 1, "over the cap of 2": 3}
+
+
+def test_a_reviewed_table_in_the_pictures_folder_is_followed_wherever_the_set_is_named(root):
+    few = load_named("curated-coco", root=root)
+    assert few.classes == ["man", "random", "car"]
+    table = few.candidates
+    table.loc[table["id"] == "000000000001", "accept"] = "no"
+    paths.write_csv(table, root / "reviewed-curated-coco.csv")
+    assert set(ids(few, "car")) - set(ids(load_named("curated-coco", root=root), "car")) == {"000000000001"}
