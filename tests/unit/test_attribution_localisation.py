@@ -144,6 +144,13 @@ def test_boxes_between_pixels_are_measured_exactly():
     assert union_area(np.array([[0, 0, 0.25, 4], [0.125, 0, 0.5, 4]])) == 2.0
 
 
+def test_a_pixel_belongs_to_a_box_by_its_centre():
+    assert box_mask(np.array([[0.4, 0, 1.6, 1]]), (1, 3)).tolist() == [[True, True, False]]
+    assert box_mask(np.array([[0.6, 0, 1.4, 1]]), (1, 3)).tolist() == [[False, False, False]]
+    with pytest.raises(ValueError, match="the region must hold at least one pixel"):
+        mass_inside(np.ones((H, W)), [[0.6, 0, 1.4, 1]])
+
+
 # curves
 
 
