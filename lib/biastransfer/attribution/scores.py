@@ -1,7 +1,6 @@
 """What a heat map explains: any number that a network gives a picture, as a function of its pixels."""
 
 import dataclasses
-import difflib
 from collections.abc import Callable
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from torch import nn
 
 from biastransfer.attribution.networks import PixelModule, eval_mode, folded, pixel_module
+from biastransfer.attribution.targets import column_of
 from biastransfer.backbones import Backbone, forward_layer, layer_path
 from biastransfer.cosines import unit_lengths
 
@@ -96,7 +96,7 @@ def class_score(
     """
     if output not in OUTPUTS:
         raise ValueError(f"unknown output {output!r}; known: {', '.join(OUTPUTS)}")
-    column = _column_of(target, getattr(backbone, "classes", ()))
+    column = column_of(target, getattr(backbone, "classes", ()))
     module = pixel_module(backbone, transform=transform, fold=fold)
 
     def read(network: nn.Module, images: torch.Tensor) -> torch.Tensor:
@@ -221,27 +221,6 @@ def checked_classes(outputs, count: int, column: int) -> torch.Tensor:
             f"got {column}."
         )
     return outputs
-
-
-def _column_of(target, classes) -> int:
-    """Return the column of a class given by number or name."""
-    if isinstance(target, str):
-        named = [(names, *names.split(", ")) for names in classes]  # ImageNet's classes have synonyms
-        columns = [column for column, names in enumerate(named) if target in names]
-        if len(columns) == 1:
-            return columns[0]
-        known = [name for names in named for name in names]
-        close = columns or dict.fromkeys(difflib.get_close_matches(target, known, n=3))
-        hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-        raise ValueError(
-            f"the target must be one of the network's {len(classes)} classes; {target!r} is "
-            f"{'none' if not columns else f'the name of {len(columns)}'} of them.{hint}"
-        )
-    if isinstance(target, bool) or not isinstance(target, int | np.integer):
-        raise ValueError(f"the target must be a class's number or name; got {target!r}.")
-    if classes and not 0 <= target < len(classes):
-        raise ValueError(f"the target must be a class between 0 and {len(classes) - 1}; got {target}.")
-    return int(target)
 
 
 def _mean_direction(vectors, name: str) -> np.ndarray:
