@@ -68,7 +68,10 @@ def save(backbone, path: Path | str, **meta) -> Path:
         "sha256": state_hash(state),
     }
     with paths.replacing(path) as partial:
-        safetensors.torch.save_file(state, partial, metadata={_KEY: json.dumps(record)})
+        try:
+            safetensors.torch.save_file(state, partial, metadata={_KEY: json.dumps(record)})
+        except safetensors.SafetensorError as error:  # a full disk, which is no OSError there
+            raise OSError(f"{path} could not be written ({error}); what was there stays whole.") from error
     return Path(path)
 
 

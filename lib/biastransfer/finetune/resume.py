@@ -78,7 +78,13 @@ def save_progress(path: Path, key: str, progress: Progress, **parts) -> None:
     states = {name: part.state_dict() for name, part in parts.items() if part is not None}
     state = {"key": key, "progress": asdict(progress), **states}
     with paths.replacing(path) as partial:
-        torch.save(state, partial)
+        try:
+            torch.save(state, partial)
+        except RuntimeError as error:  # a full disk, which is no OSError there
+            raise OSError(
+                f"{path} could not be written ({error}); the state of the epoch before stays whole. If the "
+                "disk is full, free some space and run the same again."
+            ) from error
 
 
 def load_progress(path: Path, key: str, **parts) -> Progress:
