@@ -90,9 +90,7 @@ def _boxes(files: Sequence[Path], names: dict[str, str], more: Sequence[str], ar
     share = (pl.col("XMax") - pl.col("XMin")) * (pl.col("YMax") - pl.col("YMin")) if area else pl.lit(1.0)
     flags = [(pl.col(names[column]) == 1).alias(name) for name, column in FLAGS.items()]  # -1: not annotated
     table = _scan(files, columns, types)
-    return table.select(
-        "ImageID", "LabelName", share.alias("share"), *flags, *more
-    )
+    return table.select("ImageID", "LabelName", share.alias("share"), *flags, *more)
 
 
 def scan_labels(files: Sequence[Path]) -> pl.LazyFrame:
