@@ -225,3 +225,44 @@ def test_a_process_of_its_own_is_the_first_of_one():
     assert distributed.gathered(3) == [3]
     assert distributed.total(torch.tensor([2.0])).tolist() == [2.0]
     assert share(toy(True), CPU)[1].__class__ is nn.BatchNorm2d
+
+
+@pytest.fixture
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def half_precision(scale, accumulate=2):
+    """Train the toy for one epoch in fp16; return weights before and after, loss and the scaler's state."""
+    pictures, labels = drawn()
+    module = toy(False)
+    recipe = dataclasses.replace(QUICK, precision="fp16", accumulate=accumulate)
+    optimizer = make_optimizer(module, recipe, 0.05)
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    loss = train_epoch(
+        module, optimizer, pictures, labels, recipe, epoch=1, seed=3, device=CPU, scaler=scaler
+    )
+    return before, module.state_dict(), loss, scaler.state_dict()
+
+
+def test_scaled_fp16_stays_near_fp32(one_thread):
+    pictures, labels = drawn()
+    plain = toy(False)
+    settings = {"epoch": 1, "seed": 3, "device": CPU}
+    optimizer = make_optimizer(plain, QUICK, 0.05)
+    expected = train_epoch(plain, optimizer, pictures, labels, QUICK, **settings)
+    before, after, loss, _ = half_precision(2.0**10)
+    assert loss == pytest.approx(expected, rel=5e-3)
+    for name, value in plain.state_dict().items():
+        moved = (value - before[name]).norm()
+        assert (after[name] - value).norm() < 0.05 * moved
+
+
+def test_a_step_whose_scaled_gradients_overflow_is_left_out(one_thread):
+    before, after, _, state = half_precision(2.0**40)
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+    assert state["scale"] == 2.0**38  # two steps, each halving it

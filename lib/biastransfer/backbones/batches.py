@@ -1,5 +1,6 @@
 """From 8-bit pixels to a network's input, in the memory order that convolutions run fastest in."""
 
+import contextlib
 import functools
 
 import numpy as np
@@ -31,9 +32,12 @@ def to_batch(pixels: np.ndarray, transform: Transform, device: torch.device | st
     device = torch.device(device)
     if device.type == "cpu":
         return torch.from_numpy(_looked_up(pixels, transform)).permute(0, 3, 1, 2)
-    batch = torch.from_numpy(np.ascontiguousarray(pixels)).pin_memory().to(device, non_blocking=True)
-    batch = transform.normalise(batch.permute(0, 3, 1, 2).to(torch.float32).div_(255))
-    return batch.contiguous(memory_format=torch.channels_last)
+    # a thread of its own starts on the first GPU, whatever the caller's is
+    with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
+        batch = torch.from_numpy(np.ascontiguousarray(pixels))
+        batch = (batch.pin_memory() if device.type == "cuda" else batch).to(device, non_blocking=True)
+        batch = transform.normalise(batch.permute(0, 3, 1, 2).to(torch.float32).div_(255))
+        return batch.contiguous(memory_format=torch.channels_last)
 
 
 def _looked_up(pixels: np.ndarray, transform: Transform) -> np.ndarray:
