@@ -123,6 +123,12 @@ def embedding_cache() -> Path:
     return Path(chosen).resolve() if chosen else derived("embeddings")
 
 
+def attribution_store() -> Path:
+    """Return the folder of computed heat maps: beside the embeddings where ``$BIASTRANSFER_CACHE`` is set."""
+    chosen = os.environ.get("BIASTRANSFER_CACHE")
+    return Path(chosen).resolve() / "attribution" if chosen else derived("attribution")
+
+
 @contextlib.contextmanager
 def replacing(path: Path | str) -> Iterator[Path]:
     """Give a temporary path beside ``path`` that becomes ``path`` only when the block ends without an error.

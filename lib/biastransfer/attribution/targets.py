@@ -1,7 +1,7 @@
-"""Which class of a network is explained: by number, by name, or the one that it finds in the clean picture."""
+"""Which class of a network is explained: by number, by name, or the best one of the clean picture."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -47,3 +47,50 @@ def column_of(target: int | str, classes: Sequence[str]) -> int:
     if classes and not 0 <= target < len(classes):
         raise ValueError(f"the target must be a class between 0 and {len(classes) - 1}; got {target}.")
     return int(target)
+
+
+def target_of(outputs: np.ndarray, label: str, targets: str | Mapping, classes: Sequence[str] = ()) -> int:
+    """Return the class to explain of one picture, fixed from the clean picture or from its label.
+
+    Parameters
+    ----------
+    outputs : (K,) array
+        The network's outputs for the clean picture.
+    label : str
+        The picture's class, as its source names it.
+    targets : str or mapping
+        ``"top"``: the best of all classes. ``"label"``: the class that the label names. A mapping from
+        labels to a class, or to several of which the best is taken, each a number or a name.
+    classes : sequence of str
+        Names of the network's classes.
+
+    Returns
+    -------
+    int
+        A column of the outputs.
+
+    Raises
+    ------
+    ValueError
+        A label that names no class or that the mapping lacks, or another word.
+
+    Examples
+    --------
+    >>> outputs = np.array([0.1, 0.7, 0.2])
+    >>> target_of(outputs, "pet", {"pet": ["cat", "dog"]}, ("cat", "car", "dog"))
+    2
+    >>> target_of(outputs, "", "top")
+    1
+    """
+    if isinstance(targets, Mapping):
+        if label not in targets:
+            raise ValueError(f"targets must say which class {label!r} is; they name {', '.join(targets)}.")
+        named = targets[label]
+        several = [named] if isinstance(named, str | int | np.integer) else list(named)
+        columns = [column_of(one, classes) for one in several]
+        return max(columns, key=lambda column: outputs[column])
+    if targets not in ("top", "label"):
+        raise ValueError(
+            f'targets must be "top", "label" or a mapping from labels to classes; got {targets!r}.'
+        )
+    return int(np.argmax(outputs)) if targets == "top" else column_of(label, classes)

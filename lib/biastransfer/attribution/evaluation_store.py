@@ -1,0 +1,107 @@
+"""What an evaluation has computed, kept by content: a killed run goes on, and never with stale numbers.
+
+A map's key holds all that it depends on: the network's weights, structure and transform, the picture's
+pixels, the class, the method with all its settings, the fill with its file, the seed, and the code that
+makes maps.
+"""
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from biastransfer import paths
+from biastransfer.attribution.removal import FILLS
+from biastransfer.checkpoints import state_hash
+
+_ABOVE = ("evaluation", "comparison")  # files that only arrange and compare what others compute
+
+
+def digest(*parts) -> str:
+    """Return the hash, 32 hex digits, of ``parts`` that JSON can hold."""
+    text = json.dumps(parts, sort_keys=True, default=repr)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def array_hash(values) -> str:
+    """Return the hash of the type, shape and bytes of an array or tensor, ``values``."""
+    found = np.ascontiguousarray(values)
+    header = f"{found.dtype.str} {found.shape} ".encode()
+    return hashlib.blake2b(header + found.tobytes(), digest_size=16).hexdigest()
+
+
+def identity(thing, label: str = "") -> str | None:
+    """Return what tells one network, fill or transform from another, or None where nothing can.
+
+    Parameters
+    ----------
+    thing : object
+        A network: its weights and structure. A named fill: its name, defaults and file. Anything else: its
+        text, unless that only gives an address in memory.
+    label : str
+        The name that a caller gave it; for a callable it stands for what it does, so change both together.
+
+    Returns
+    -------
+    str or None
+    """
+    if isinstance(thing, nn.Module):
+        parts = [f"{name} {type(part)} {part.extra_repr()}" for name, part in thing.named_modules()]
+        return digest(state_hash(thing.state_dict()), parts)
+    if isinstance(thing, str):
+        return digest(thing, FILLS.get(thing, (None, {}))[1], _file_hash(thing))
+    text = repr(thing)
+    return digest(text) if " at 0x" not in text else digest("labelled", label) if label else None
+
+
+@functools.lru_cache(maxsize=1)
+def code_hash() -> str:
+    """Return the hash of the code that makes maps and metrics, and of the packages below it."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    texts = [file.read_text(encoding="utf-8") for file in files if not file.name.startswith(_ABOVE)]
+    return digest(texts, torch.__version__, np.__version__)
+
+
+def read_map(folder: Path, key: str) -> np.ndarray | None:
+    """Return the heat map of a ``key`` in a ``folder``, or None where there is none, or half of one."""
+    try:
+        return np.load(folder / key[:2] / f"{key}.npy", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+
+
+def read_record(folder: Path, key: str) -> dict:
+    """Return what is known of the map of a ``key`` in a ``folder``: its cost, and its metrics by key."""
+    try:
+        found = json.loads((folder / key[:2] / f"{key}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and "metrics" in found else {}
+
+
+def write_map(folder: Path, key: str, heatmap: np.ndarray) -> None:
+    """Write a ``heatmap`` under its ``key`` in a ``folder``, whole or not at all."""
+    with paths.replacing(folder / key[:2] / f"{key}.npy") as partial, open(partial, "wb") as file:
+        np.save(file, heatmap)
+
+
+def write_record(folder: Path, key: str, record: Mapping) -> None:
+    """Write what is known of a map, ``record``, under its ``key`` in a ``folder``, whole or not at all."""
+    with paths.replacing(folder / key[:2] / f"{key}.json") as partial:
+        partial.write_text(json.dumps(record), encoding="utf-8")
+
+
+def _file_hash(fill: str) -> str:
+    """Return the hash of the file that a named fill reads."""
+    file = {"lama": paths.weights("big-lama.pt"), "scenes-inpainter": paths.inpainter_weights()}.get(fill)
+    return _hashed(file, file.stat().st_mtime_ns) if file is not None and file.is_file() else ""
+
+
+@functools.lru_cache(maxsize=8)
+def _hashed(file: Path, changed: int) -> str:
+    return paths.sha256(file)
