@@ -23,7 +23,7 @@ from biastransfer.attribution.inpainter_network import InpainterNet, save_weight
 from biastransfer.attribution.inpainter_scenes import Removals, cached_removals, draw_hole, widened
 
 _REMOVAL, _AFTER = 0.45, 0.75  # shares: a removal to learn, then any hole in a scene after, then before one
-_REPORT = 200  # steps between rows of the training curve
+_REPORT = 50  # steps between rows of the training curve
 _HELD_OUT = 48
 
 
@@ -38,8 +38,8 @@ class Settings:
 
     seed: int = 0
     scenes: int = 1500
-    small: int = 1200
-    large: int = 400
+    small: int = 700
+    large: int = 250
     small_batch: int = 16
     large_batch: int = 8
     rate: float = 6e-4
