@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from biastransfer.analysis_sets import load_set, schema_classes
-from biastransfer.analysis_sets.choosing import rank, ranks
 from biastransfer.analysis_sets.openimages_classes import CHILDREN, PARENTS, PARTS, PEOPLE, below, roles
+from biastransfer.analysis_sets.ranking import rank, ranks
 
 MID = {
     "Man": "/m/04yx4",

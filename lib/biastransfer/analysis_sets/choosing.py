@@ -1,7 +1,5 @@
 """From what is known about each picture to classes: one rule for every annotated data set."""
 
-import hashlib
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,11 +9,11 @@ import polars as pl
 
 from .decisions import Decisions, as_polars, written_id
 from .manifest import schema_classes
+from .ranking import ranks
 
 NO_CLASS = "none of the set's objects and no person"
 RANDOM_RULES = ("unused", "background")
-_HEX = re.compile(r"[0-9a-f]{16}")  # an Open Images id
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_NONE = np.zeros(0, dtype=np.int64)
 _TABLE_RANDOM = {"coco": 20, "openimages": 150}  # pictures of `random` in the paper's Tables 5 and 6
 
 
@@ -107,27 +105,46 @@ def choose(
         An unknown class or rule, or a cap below 1.
     """
     wanted = check_choice(schema, classes, cap, random, n_random)
-    table = as_polars(pictures).with_row_index("row")
-    table = table.with_columns(rank=pl.Series(ranks(seed, table["id"])))
-    ours = pl.col("class").cast(pl.String).is_in([one for one in wanted if one != "random"])
-    named, rest = table.filter(ours), table.filter(~ours)
-    place = pl.col("rank").rank("ordinal").over("class")
-    kept = named if cap is None else named.filter(place <= cap)
-    over = named.filter(place > cap) if cap is not None else named.clear()
-    pool = rest.filter(pl.col("reason") == NO_CLASS) if random == "background" else rest
+    table = as_polars(pictures)
+    place = ranks(seed, table["id"])
+    rows = _by_class(table)
+    named = [_first(rows.pop(one, _NONE), place) for one in wanted if one != "random"]
+    rest = np.sort(np.concatenate([*rows.values(), _NONE]))
+    pool = rest if random == "unused" else rest[(table["reason"][rest] == NO_CLASS).to_numpy()]
     most = n_random or cap or (len(pool) if random == "background" else _TABLE_RANDOM[schema])
-    drawn = pool.bottom_k(2 * most, by="rank").sort("rank") if "random" in wanted else pool.clear()
-    control = drawn.head(most)
-    made = [_over(over, cap), *_unused(rest.filter(~pl.col("row").is_in(control["row"].implode())))]
-    spare = over.filter(place <= cap) if cap is not None else over
-    return Choice(_rows(kept, control), made, _rows(spare, drawn[most:]))
+    drawn = _first(pool, place, 2 * most) if "random" in wanted else _NONE
+    left = [one[len(one) if cap is None else cap :] for one in named]
+    kept, over, spare = (
+        np.concatenate([_NONE, *part])
+        for part in ([one[:cap] for one in named], left, [one[:cap] for one in left])
+    )
+    unused = np.setdiff1d(rest, drawn[:most], assume_unique=True)
+    made = [_over(table[over], cap), *_unused(table.select("id", "class", "reason")[unused])]
+    return Choice(_rows(table, kept, drawn[:most]), made, _rows(table, spare, drawn[most:]))
 
 
-def _rows(named: pl.DataFrame, control: pl.DataFrame) -> pd.DataFrame:
-    """Return pictures as a pandas frame in their order, those of the control in class ``random``."""
-    both = [named.cast({"class": pl.String}), control.with_columns(pl.lit("random").alias("class"))]
-    table = pl.concat(both).sort("row")
-    columns = {name: table[name].to_list() for name in table.columns if name not in ("row", "rank")}
+def _by_class(table: pl.DataFrame) -> dict[str, np.ndarray]:
+    """Return the rows of each class; "" are those of none."""
+    numbered = table.select("class").with_row_index("row").group_by("class").agg("row")
+    return {str(name): found.to_numpy() for name, found in zip(numbered["class"], numbered["row"])}
+
+
+def _first(rows: np.ndarray, place: np.ndarray, n: int | None = None) -> np.ndarray:
+    """Return the first ``n`` of some rows, or all, in the order of the draw."""
+    if n is not None and n < len(rows):
+        rows = rows[np.argpartition(place[rows], n)[:n]]
+    return rows[np.argsort(place[rows], kind="stable")]
+
+
+def _rows(table: pl.DataFrame, named: np.ndarray, control: np.ndarray) -> pd.DataFrame:
+    """Return rows as a pandas frame in their order, those of the control in class ``random``."""
+    order = np.argsort(np.concatenate([named, control]), kind="stable")
+    both = [
+        table[named].cast({"class": pl.String}),
+        table[control].with_columns(pl.lit("random").alias("class")),
+    ]
+    found = pl.concat(both)[order]
+    columns = {name: found[name].to_list() for name in found.columns}
     return pd.DataFrame(columns | {"id": [written_id(one) for one in columns["id"]]})
 
 
@@ -184,60 +201,3 @@ def missing_files(pictures: Decisions) -> tuple[pl.DataFrame, pl.DataFrame]:
     gone = table.filter(pl.col("file").is_null())
     made = gone.select("id", "class", decision=pl.lit("missing file"), reason=lost)
     return table.filter(pl.col("file").is_not_null()), made
-
-
-def rank(seed: int, one: str) -> int:
-    """Return where a picture stands in the order of a draw: a hash of its id keyed by ``seed``.
-
-    Parameters
-    ----------
-    seed : int
-    one : str
-        The picture's id.
-
-    Notes
-    -----
-    The first n pictures in this order are a draw of n, and part of every larger draw of the same seed.
-    """
-    return int(ranks(seed, pl.Series([one]))[0])
-
-
-def draw(seed: int, ids: Sequence[str], n: int) -> list[str]:
-    """Return the first ``n`` of ``ids`` in the order of the draw by ``seed`` (`rank`), sorted by id."""
-    order = np.argsort(ranks(seed, pl.Series("id", list(ids), dtype=pl.String)), kind="stable")
-    return sorted(ids[place] for place in order[:n])
-
-
-def ranks(seed: int, ids: pl.Series) -> np.ndarray:
-    """Return the `rank` by ``seed`` of each of ``ids``: text, or numbers for 16 hexadecimal digits each.
-
-    Returns
-    -------
-    ndarray of uint64
-        Below 2⁵⁶. Open Images' ids are mixed as the numbers that they are (the finaliser of SplitMix64), a
-        million in a tenth of a second; others by BLAKE2b.
-    """
-    if ids.dtype == pl.UInt64:
-        return _mixed(seed, ids.to_numpy())
-    texts = ids.to_list()
-    official = [len(one) == 16 and _HEX.fullmatch(one) is not None for one in texts]
-    numbers = [int(one, 16) if yes else 0 for one, yes in zip(texts, official)]
-    key = f"{seed}:".encode()
-    hashed = [
-        0 if yes else int.from_bytes(hashlib.blake2b(key + one.encode(), digest_size=7).digest())
-        for one, yes in zip(texts, official)
-    ]
-    words = _mixed(seed, np.array(numbers, dtype=np.uint64))
-    return np.where(official, words, np.array(hashed, dtype=np.uint64))
-
-
-def _mixed(seed: int, numbers: np.ndarray) -> np.ndarray:
-    """Return SplitMix64's finaliser of the numbers, offset by that of the seed, shifted to 56 bits."""
-    start = _final(np.array([seed % 2**64], dtype=np.uint64) + _GOLDEN)
-    return _final(numbers.astype(np.uint64) ^ start) >> np.uint64(8)
-
-
-def _final(words: np.ndarray) -> np.ndarray:
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

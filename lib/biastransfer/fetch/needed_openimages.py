@@ -7,8 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from biastransfer.analysis_sets import openimages
-from biastransfer.analysis_sets.choosing import choose, draw
+from biastransfer.analysis_sets.choosing import choose
 from biastransfer.analysis_sets.openimages_files import find
+from biastransfer.analysis_sets.ranking import draw
 
 from .needed import Needed, address, of_choice
 from .sources import Pictures

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from biastransfer.analysis_sets.choosing import rank
+from biastransfer.analysis_sets.ranking import rank
 from biastransfer.finetune import openimages_target
 from biastransfer.finetune.targets import Target, make_target
 

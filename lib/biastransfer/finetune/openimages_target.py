@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from biastransfer.analysis_sets.choosing import draw
 from biastransfer.analysis_sets.openimages_files import Files, descriptions, find, scan_boxes, scan_labels
 from biastransfer.analysis_sets.picture_files import by_stem
+from biastransfer.analysis_sets.ranking import draw
 
 READINGS = ("verified", "released")
 _SPLITS = {"train": "train", "validation": "val", "val": "val", "test": "test"}
