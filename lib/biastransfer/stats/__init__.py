@@ -9,6 +9,7 @@ from biastransfer.stats.ranks import (
     spearman_t_p,
     within_group_permutation_p,
 )
+from biastransfer.stats.signs import sign_flip_p
 
 __all__ = [
     "benjamini_hochberg",
@@ -20,6 +21,7 @@ __all__ = [
     "max_t",
     "permutation_p",
     "shared_max_t",
+    "sign_flip_p",
     "spearman",
     "spearman_permutation_p",
     "spearman_t_p",
