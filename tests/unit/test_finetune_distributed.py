@@ -96,11 +96,11 @@ def _free_port():
         return probe.getsockname()[1]
 
 
-def _on_ranks(folder, root, count=2):
+def _on_ranks(folder, root, count=2, what="work", ends=0):
     script = (
         f"import pathlib, pickle, sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
         f"import test_finetune_distributed as t\n"
-        f"found = t.work(pathlib.Path({str(folder)!r}), {str(root)!r})\n"
+        f"found = t.{what}(pathlib.Path({str(folder)!r}), {str(root)!r})\n"
         f"pathlib.Path({str(folder)!r}, f\"rank{{found['rank']}}\").write_bytes(pickle.dumps(found))\n"
     )
     group = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1"}
@@ -110,6 +110,12 @@ def _on_ranks(folder, root, count=2):
         own = {"RANK": rank, "LOCAL_RANK": rank, **group}
         environment = os.environ | {name: str(value) for name, value in own.items()}
         processes.append(subprocess.Popen([sys.executable, "-c", script], env=environment))
+    if ends:  # the first rank dies; torchrun would end the others
+        assert processes[0].wait(timeout=240) == ends
+        for process in processes[1:]:
+            process.kill()
+            process.wait()
+        return []
     assert [process.wait(timeout=240) for process in processes] == [0] * count
     return [pickle.loads((folder / f"rank{rank}").read_bytes()) for rank in range(count)]
 
@@ -130,6 +136,34 @@ def both(tmp_path_factory):
         one = work(folder, str(folder / "one"))
     torch.set_num_threads(threads)
     return one, _on_ranks(folder, folder / "two"), folder
+
+
+def trained(folder: Path, root: str, report=None) -> dict:
+    torch.set_num_threads(1)
+    distributed.start()
+    os.environ.update(BIASTRANSFER_ROOT=root)
+    recipe = dataclasses.replace(QUICK, lr=0.01, epochs=3)
+    names = {"run": "r", "target_name": "t", "recipe": recipe}
+    result = finetune("efficientnet_lite0", a_target(folder), **names, report=report)
+    return {"rank": distributed.rank(), "resumed": result.resumed_from}
+
+
+def killed(folder: Path, root: str) -> dict:
+    return trained(folder, root, lambda sentence: os._exit(9) if "epoch 2" in sentence else None)
+
+
+@pytest.mark.slow
+def test_killed_on_two_ranks_it_goes_on_to_the_same_bytes(tmp_path):
+    rng = np.random.default_rng(0)
+    for file in files_in(tmp_path):
+        Image.fromarray(rng.integers(0, 256, (40, 50, 3)).astype(np.uint8)).save(file)
+    whole = _on_ranks(tmp_path, tmp_path / "whole", what="trained")
+    _on_ranks(tmp_path, tmp_path / "cut", what="killed", ends=9)
+    again = _on_ranks(tmp_path, tmp_path / "cut", what="trained")
+    assert [found["resumed"] for found in whole + again] == [0, 0, 2, 2]
+    for name in ("best.safetensors", "last.safetensors", "*.csv"):
+        one, other = (next((tmp_path / part).rglob(name)).read_bytes() for part in ("whole", "cut"))
+        assert one == other, name
 
 
 @pytest.mark.parametrize("case", range(len(STEPS)), ids=[f"norm={n},parts={a}" for n, a in STEPS])
