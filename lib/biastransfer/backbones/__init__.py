@@ -3,7 +3,7 @@
 from biastransfer.backbones.architectures import pretraining_classes
 from biastransfer.backbones.backbone import Backbone
 from biastransfer.backbones.heads import replace_head
-from biastransfer.backbones.loading import list_backbones, load_backbone
+from biastransfer.backbones.loading import initialise_anew, list_backbones, load_backbone
 from biastransfer.backbones.reading import forward_layer, layer_path
 from biastransfer.backbones.transforms import Transform
 
@@ -11,6 +11,7 @@ __all__ = [
     "Backbone",
     "Transform",
     "forward_layer",
+    "initialise_anew",
     "layer_path",
     "list_backbones",
     "load_backbone",

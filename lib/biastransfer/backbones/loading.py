@@ -93,6 +93,38 @@ def load_backbone(
     return _rebuild(path)
 
 
+def initialise_anew(backbone: Backbone, seed: int) -> Backbone:
+    """Return a network of the same architecture with initial weights: what it was before training.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        Left as it is.
+    seed : int
+        Of the weights.
+
+    Returns
+    -------
+    Backbone
+
+    Raises
+    ------
+    ValueError
+        If it is a TorchScript program, or has no weights that could be drawn.
+    """
+    if backbone.scripted:
+        raise ValueError(
+            f"{backbone.name} is a TorchScript program and cannot be initialised anew: the file tells what "
+            "it does, not how it was built."
+        )
+    below = f"{backbone.head}."
+    if all(name.startswith(below) for name, _ in backbone.module.named_parameters()):
+        raise ValueError(f"{backbone.name} has no weights below its head, so none can be drawn anew.")
+    entry = find_entry(backbone.name)
+    said = f"{backbone.name} with initial weights, never trained (seed {seed})"
+    return _backbone(backbone.name, entry, entry.build(seed), said, transform=backbone.transform)
+
+
 def _is_file(name: str | os.PathLike) -> bool:
     if isinstance(name, os.PathLike):
         return True

@@ -1,6 +1,6 @@
 """Embeddings: pictures and a backbone in, one vector a picture out; sets under several networks."""
 
-from biastransfer.embed.conditions import UNTRAINED, Condition, Embedded, conditions, embed_classes
+from biastransfer.embed.conditions import UNTRAINED, Condition, Embedded, by_class, conditions, embed_classes
 from biastransfer.embed.own import read_npz
 from biastransfer.embed.pictures import Embeddings, embed
 
@@ -9,6 +9,7 @@ __all__ = [
     "Condition",
     "Embedded",
     "Embeddings",
+    "by_class",
     "conditions",
     "embed",
     "embed_classes",

@@ -1,13 +1,13 @@
 """A set under several networks: condition → class → vectors, the same pictures in the same rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
 from biastransfer import paths
 from biastransfer.backbones import Backbone, load_backbone
-from biastransfer.embed.pictures import embed
+from biastransfer.embed.pictures import Embeddings, embed
 from biastransfer.embed.untrained import normalise
 
 UNTRAINED = "random"  # the backbone whose seeds are networks of their own
@@ -117,6 +117,28 @@ def embed_classes(
     found = {
         condition: embed(_network(condition, run, files), analysis_set, layer) for condition in conditions
     }
+    return by_class(analysis_set, found)
+
+
+def by_class(analysis_set, found: Mapping[Condition, Embeddings]) -> Embedded:
+    """Sort the vectors of a set under several networks by class, what one of them lacks left out in all.
+
+    Parameters
+    ----------
+    analysis_set : AnalysisSet
+    found : mapping of Condition to Embeddings
+        From `embed`, of that set.
+
+    Returns
+    -------
+    Embedded
+        As `embed_classes` gives it.
+
+    Raises
+    ------
+    ValueError
+        If no picture of a class could be embedded.
+    """
     failed = [result.failed.assign(**condition._asdict()) for condition, result in found.items()]
     embedded = Embedded()
     embedded.failed = pd.concat(failed, ignore_index=True)[[*Condition._fields, "file", "reason"]]
