@@ -560,7 +560,7 @@ def test_recipes_are_found_or_listed():
     assert find_recipe("openimages", "resnet18") is RECIPES["openimages-resnet18"]
     assert find_recipe(QUICK, "anything") is QUICK
     with pytest.raises(
-        ValueError, match=r"unknown recipe 'demmo' for 'squeezenet1_1'; known: demo, smoke, coco-"
+        ValueError, match=r"unknown recipe 'demmo' for 'squeezenet1_1'; known: demo, .*coco-bit"
     ):
         find_recipe("demmo", "squeezenet1_1")
     with pytest.raises(ValueError, match="unknown recipe 'coco' for 'squeezenet1_1'"):
