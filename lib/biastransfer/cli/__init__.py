@@ -1,18 +1,19 @@
 """The command line: each command is a module here that calls the library and says what came of it.
 
-Exit status: 0 fine; 1 the answer is bad (a file did not come, the linter found an error, training diverged);
-2 the question is (an unknown name, a missing folder).
+Exit status: 0 fine; 1 the answer is bad (a file did not come, the linter found an error, training diverged, a
+rule of an audit does not hold); 2 the question is (an unknown name, a missing folder).
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from . import fetching, linting, training
+from . import auditing, fetching, linting, training
 
-COMMANDS = {"fetch": fetching, "lint": linting, "finetune": training}
+COMMANDS = {"fetch": fetching, "lint": linting, "finetune": training, "audit": auditing}
 _STATUS = (
-    "exit status: 0 fine; 1 a file did not come, the linter found an error, training diverged; 2 wrong call"
+    "exit status: 0 fine; 1 a file did not come, the linter found an error, training diverged, a rule of an "
+    "audit failed or could not be decided; 2 wrong call"
 )
 
 
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="biastransfer",
-        description="Gender associations before and after finetuning: data, checks, training.",
+        description="Gender associations before and after finetuning: data, checks, training, audits.",
         epilog=_STATUS,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")

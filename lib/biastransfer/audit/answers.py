@@ -1,0 +1,175 @@
+"""An audit in sentences: the answer, and what its pictures and networks cannot show."""
+
+from math import inf
+
+SMALL = 5  # pictures: below it an interval over pictures says next to nothing
+
+
+def answer(facts: dict) -> list[str]:
+    """Return the answer in three sentences: what the network holds, what finetuning did, what stands behind.
+
+    Parameters
+    ----------
+    facts : dict
+        Of an audit.
+    """
+    return [_association(facts), _transfer(facts), _ground(facts)]
+
+
+def cannot_show(facts: dict) -> list[str]:
+    """Return what the data of an audit cannot show, a sentence each.
+
+    Parameters
+    ----------
+    facts : dict
+        Of an audit.
+    """
+    said = [*_of_roles(facts), *_of_networks(facts), *_of_pictures(facts)]
+    detectable = [row["detectable"] for row in facts["associations"] if row["detectable"] is not None]
+    if detectable:
+        n = facts["associations"][0]
+        said.append(
+            f"An association smaller than |d| = {max(detectable):.2f} is missed more often than one time in "
+            f"five with {n['n_x']} and {n['n_y']} pictures of the attributes, before any correction for the "
+            "number of tests: that it was not found does not say that it is not there."
+        )
+    elif facts["associations"]:
+        said.append("So few pictures of the attributes cannot make any association significant.")
+    for row in facts["transfer"]:
+        if row["r_significant"] is None:
+            said.append(
+                f"The score over {row['n_items']} {row['kind']}-class items cannot be significant, "
+                "whatever it is: there are too few of them."
+            )
+    return said
+
+
+def interval(low, high, digits: int = 2) -> str:
+    """Return a 95 % interval from ``low`` to ``high`` in words, with as many ``digits``."""
+    if low is None or high is None:
+        return "no interval"
+    return f"95 % interval {low:.{digits}f} to {high:.{digits}f}"
+
+
+def _association(facts: dict) -> str:
+    rows = facts["associations"]
+    if not rows:
+        return "No association was tested: " + (_of_roles(facts) or ["there is no pair of objects"])[0]
+    parts = []
+    for stage in ("before", "after"):
+        own = [row for row in rows if row["stage"] == stage and row["effect_size"] is not None]
+        if not own:
+            continue
+        top = max(own, key=lambda row: abs(row["effect_size"]))
+        found = sum((row["p_holm"] if row["p_holm"] is not None else inf) < 0.05 for row in own)
+        nearer = top["A"] if top["effect_size"] > 0 else top["B"]
+        parts.append(
+            f"{_stage(facts, stage)} {found} of {len(own)} associations stand after correction; the largest "
+            f"is d = {top['effect_size']:.2f} ({interval(top['low'], top['high'])}) for {top['A']} against "
+            f"{top['B']}, with {top['X']} nearer to {nearer} than {top['Y']}"
+        )
+    return "; ".join(parts) + "."
+
+
+def _stage(facts: dict, stage: str) -> str:
+    alone = not facts["networks"]["after"]
+    return "In this network" if alone else f"{stage.capitalize()} finetuning" if stage == "before" else stage
+
+
+def _transfer(facts: dict) -> str:
+    if not facts["networks"]["after"]:
+        return "One network was audited alone, so nothing is said of what finetuning keeps or adds."
+    if facts["networks"]["same_embedding"]:
+        return (
+            "Before and after give the same embeddings, so every similarity is kept: the bias transfer score "
+            "is 1 by construction and nothing was changed."
+        )
+    scores = [
+        f"{row['r']:.2f} over {row['n_items']} {row['kind']}-class items "
+        f"({interval(row['low'], row['high'])})"
+        for row in facts["transfer"]
+        if row["r"] is not None
+    ]
+    said = (
+        f"The order of similarities is kept to a bias transfer score of {' and '.join(scores)}"
+        if scores
+        else ("No bias transfer score could be computed")
+    )
+    known = [row for row in facts["changes"] if row["low"] is not None]
+    if known:
+        moved = [row for row in known if row["low"] > 0 or row["high"] < 0]
+        top = max(known, key=lambda row: abs(row["change"]))
+        said += (
+            f"; {len(moved)} of {len(known)} associations changed by more than their intervals, most that of "
+            f"{top['A']} against {top['B']}, by {top['change']:+.2f} ({interval(top['low'], top['high'])})"
+        )
+    return said + "."
+
+
+def _ground(facts: dict) -> str:
+    rows = [row for row in facts["associations"] if row["untrained_low"] is not None]
+    if not rows:
+        why = next(iter(facts["nulls"]["missing"].values()), "none was asked for")
+        why = why.rstrip(".")
+        return f"No untrained network stands beside these numbers ({why}), so they may need no learning."
+    last = [row for row in rows if row["stage"] == rows[-1]["stage"] and row["effect_size"] is not None]
+    outside = [r for r in last if not r["untrained_low"] <= r["effect_size"] <= r["untrained_high"]]
+    edge = max(max(abs(row["untrained_low"]), abs(row["untrained_high"])) for row in last)
+    detectable = [row["detectable"] for row in last if row["detectable"] is not None]
+    smallest = (
+        f"; below |d| = {max(detectable):.2f} this set would miss one in five or more" if detectable else ""
+    )
+    when = "after finetuning " if facts["networks"]["after"] else ""
+    return (
+        f"{len(outside)} of {len(last)} associations {when}lie outside what {last[0]["n_untrained"]} networks "
+        f"of the same architecture give that never learned (|d| up to {edge:.2f}){smallest}."
+    )
+
+
+def _of_roles(facts: dict) -> list[str]:
+    roles, classes = facts["roles"], {row["name"] for row in facts["pictures"]["classes"]}
+    said = []
+    if len(roles["attributes"]) < 2:
+        found = f"the set has one, {roles['attributes'][0]}" if roles["attributes"] else "the set shows none"
+        said.append(f"an association compares two attributes, and {found}.")
+    elif missing := [one for one in roles["attributes"] if one not in classes]:
+        said.append(f"an association needs pictures of both attributes alone; {missing[0]} has no class.")
+    if len(roles["objects"]) < 2:
+        said.append(f"an association needs two objects to compare; the set has {len(roles['objects'])}.")
+    if roles["random"] is None:
+        said.append("No class of random pictures tells how near any two pictures are.")
+    return said
+
+
+def _of_networks(facts: dict) -> list[str]:
+    networks, said = facts["networks"], []
+    if not networks["one_architecture"]:
+        names = " and ".join(networks[stage]["architecture"] for stage in ("before", "after"))
+        said.append(
+            f"The two networks are of different architectures ({names}): what differs between them is not "
+            "what finetuning did, but architecture, pretraining and finetuning together."
+        )
+    for stage, why in facts["nulls"]["missing"].items():
+        said.append(f"There are no untrained networks for {stage}: {why}")
+    if networks["after"] and not networks["same_embedding"]:
+        said.append("One finetuning is one draw: other seeds of the same recipe give other numbers.")
+    return said
+
+
+def _of_pictures(facts: dict) -> list[str]:
+    pictures, said = facts["pictures"], []
+    small = [f"{row['name']} ({row['used']})" for row in pictures["classes"] if 0 < row["used"] < SMALL]
+    if small:
+        said.append(f"Classes of fewer than {SMALL} pictures say next to nothing: {', '.join(small)}.")
+    unused = [row["name"] for row in pictures["classes"] if row["role"] == "not used"]
+    if unused:
+        said.append(f"Classes without a role were left out: {', '.join(unused)}.")
+    doubled = [row for row in pictures["findings"] if row["check"] == "in two classes"]
+    if doubled:
+        said.append(
+            f"{len(doubled)} pictures stand in two classes, which draws these classes together without the "
+            "network having any part in it."
+        )
+    if pictures["lost"]:
+        said.append(f"{len(pictures['lost'])} pictures could not be embedded and are left out everywhere.")
+    return said

@@ -1,0 +1,145 @@
+"""From two names and a folder of pictures to one HTML file and one JSON file."""
+
+import json as json_module
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from biastransfer import paths
+from biastransfer.analysis_sets import AnalysisSet, load_set
+from biastransfer.analysis_sets.lint import lint
+from biastransfer.analysis_sets.named import load_named
+from biastransfer.audit import answers, page
+from biastransfer.audit.facts import collect
+from biastransfer.audit.figures import figures
+from biastransfer.audit.maps import explain, telling
+from biastransfer.audit.measures import measure
+from biastransfer.audit.networks import embed_all, load_networks
+from biastransfer.audit.roles import find_roles, parse_roles
+from biastransfer.audit.rules import HOLDS, decide, parse_rules
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit came to.
+
+    Attributes
+    ----------
+    facts : dict
+        As in audit.json.
+    html, json : Path or None
+        The files that were written.
+    """
+
+    facts: dict
+    html: Path
+    json: Path | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every rule holds; a rule that could not be decided does not."""
+        return all(one["decision"] == HOLDS for one in self.facts["rules"])
+
+
+def audit(
+    before: str | os.PathLike,
+    after: str | os.PathLike | None = None,
+    *,
+    pictures: str | os.PathLike | AnalysisSet,
+    out: str | os.PathLike,
+    json: str | os.PathLike | None = None,
+    fail_on: Sequence[str] = (),
+    roles: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+    untrained: int = 19,
+    seed: int = 0,
+    maps: int = 10,
+    resamples: int = 2000,
+    fill: str = "mean",
+    before_architecture: str | None = None,
+    after_architecture: str | None = None,
+    trust: bool = False,
+    root: str = "",
+    scale: float = 1.0,
+) -> Audit:
+    """Audit a network, or a network before and after finetuning, on pictures of one's own.
+
+    Parameters
+    ----------
+    before, after : str or path
+        As for `load_backbone`; without ``after`` one network is audited alone.
+    pictures : path, str or AnalysisSet
+        A folder with a folder a class, ``object+attribute`` for combinations, or the name of a set as
+        ``load_named`` takes it.
+    out : path
+        The HTML file.
+    json : path, optional
+        The same as plain values, see audit.schema.json.
+    fail_on : sequence of str
+        Rules on bounds of intervals, see `rules.parse_rules`.
+    roles : mapping or sequence of str, optional
+        "attributes", "objects", "random" → classes, or ``key=name,name``; what is left out is inferred.
+    untrained : int
+        Networks of the same architecture with initial weights, beside every number; 0 for none.
+    seed, resamples : int
+        Of everything random; resamples of the pictures for intervals.
+    maps : int
+        Pictures with association maps.
+    fill : str
+        What the sliding patch covers a picture with.
+    before_architecture, after_architecture : str, optional
+        Of files that do not say what they hold.
+    trust : bool
+        Whether code in the files (TorchScript, pickles) may run.
+    root, scale
+        Of a set that is given by name.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    ValueError, FileNotFoundError, NotADirectoryError
+        A network, set, role or rule that cannot be; the message says what to do.
+    """
+    rules = parse_rules(fail_on)
+    for name, value in {"untrained": untrained, "maps": maps, "resamples": resamples}.items():
+        if value < 0 or (name == "resamples" and value < 100):
+            raise ValueError(f"{name} must be at least {100 if name == 'resamples' else 0}; got {value}.")
+    known = _pictures(pictures, root, scale, seed)
+    if roles is not None and not isinstance(roles, Mapping):
+        roles = parse_roles(roles, known.classes)
+    found = find_roles(known.classes, roles)
+    architectures = {"before_architecture": before_architecture, "after_architecture": after_architecture}
+    networks = load_networks(before, after, **architectures, trust=trust, seed=seed)
+    vectors = embed_all(networks, known, found, untrained, seed)
+    numbers = measure(vectors, found, resamples=resamples, seed=seed)
+    explained = explain(networks, vectors, telling(vectors), maps, fill=fill, seed=seed)
+    settings = {"seed": seed, "resamples": resamples, "untrained": untrained, "fill": fill}
+    facts = collect(networks, known, found, vectors, numbers, lint(known), explained, settings)
+    facts |= {"answer": answers.answer(facts), "cannot_show": answers.cannot_show(facts)}
+    facts["rules"] = decide(rules, facts)
+    written = page.render(facts, figures(numbers, found, networks.names), explained)
+    _write(out, written)
+    if json is not None:
+        _write(json, json_module.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+    return Audit(facts, Path(out), None if json is None else Path(json))
+
+
+def _pictures(pictures, root: str, scale: float, seed: int) -> AnalysisSet:
+    if isinstance(pictures, AnalysisSet):
+        return pictures
+    if os.path.exists(pictures):
+        return load_set("folder", root=pictures)
+    try:
+        return load_named(str(pictures), root=root, scale=scale, seed=seed)
+    except ValueError as problem:
+        raise ValueError(
+            f"pictures must be a folder or the name of a set; {pictures} is no folder, and {problem}"
+        ) from None
+
+
+def _write(file: str | os.PathLike, text: str) -> None:
+    with paths.replacing(file) as partial:
+        partial.write_text(text, encoding="utf-8")

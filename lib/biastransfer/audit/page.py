@@ -1,0 +1,100 @@
+"""An audit as one HTML file: no script, no request, readable on a phone and in the dark."""
+
+import base64
+import html
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from biastransfer.audit.maps import Explained
+
+NONE = "–"
+LONGEST = 80  # characters of a class name in a sentence or table; the JSON file has all
+
+
+def render(facts: dict, figures: dict[str, str], explained: Sequence[Explained]) -> str:
+    """Return the HTML of an audit.
+
+    Parameters
+    ----------
+    facts : dict
+        As `audit.json` has it.
+    figures : dict of str to str
+        From `figures.figures`.
+    explained : sequence of Explained
+        Maps of the most telling pictures.
+
+    Returns
+    -------
+    str
+        Every name in it is escaped: a class may be called ``<script>``.
+    """
+    pages = Environment(
+        loader=PackageLoader("biastransfer.audit", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    pages.filters |= {"number": _number, "span": _span, "p": _p, "brief": brief}
+    template = pages.get_template("report.html.j2")
+    style = resources.files("biastransfer.audit").joinpath("report.css").read_text(encoding="utf-8")
+    maps = [(one, _by_stage(one)) for one in explained]
+    return template.render(facts=facts, figures=figures, maps=maps, limits=limits(), style=style)
+
+
+def limits() -> list[tuple[str, list[str]]]:
+    """Return the page on limits and misuse: (heading, paragraphs)."""
+    text = resources.files("biastransfer.audit").joinpath("limits.md").read_text(encoding="utf-8")
+    sections: list[tuple[str, list[str]]] = []
+    for block in text.strip().split("\n\n"):
+        if block.startswith("## "):
+            sections.append((block.removeprefix("## "), []))
+        else:
+            sections[-1][1].append(" ".join(block.split()))
+    return sections
+
+
+def download_link(file: Path | str, text: str = "") -> str:
+    """Return a link of a web page that saves a copy of ``file``, which it holds itself; ``text`` is shown."""
+    path = Path(file)
+    kind = {".html": "text/html", ".json": "application/json"}.get(path.suffix, "application/octet-stream")
+    data = base64.b64encode(path.read_bytes()).decode()
+    name = html.escape(path.name, quote=True)
+    return f'<a download="{name}" href="data:{kind};base64,{data}">{html.escape(text or path.name)}</a>'
+
+
+def brief(text: str, longest: int = LONGEST) -> str:
+    """Return a text on one line and not longer than ``longest``: names may be anything.
+
+    Examples
+    --------
+    >>> brief("two\\nlines"), brief("abcdef", 4)
+    ('two lines', 'abc…')
+    """
+    line = " ".join(str(text).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def _by_stage(one: Explained) -> dict[str, list[tuple[str, str]]]:
+    stages: dict[str, list[tuple[str, str]]] = {}
+    for stage, method, uri in one.maps:
+        stages.setdefault(stage, []).append((method.replace("_", " "), uri))
+    return stages
+
+
+def _number(value, digits: int = 2) -> str:
+    if value is None:
+        return NONE
+    shown = f"{value:.{digits}f}".replace("-", "−")
+    return shown.removeprefix("−") if not shown.strip("−0.") else shown
+
+
+def _span(low, high, digits: int = 2) -> str:
+    return NONE if low is None or high is None else f"{_number(low, digits)} to {_number(high, digits)}"
+
+
+def _p(value) -> str:
+    return NONE if value is None else f"{value:.2g}" if value >= 1e-15 else "< 1e-15"
