@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from biastransfer.stats import holm, sign_flip_p
 from biastransfer.stats.resampling import bootstrap_interval
@@ -16,7 +15,7 @@ from biastransfer.stats.resampling import bootstrap_interval
 MAPS = ("method", "fill", "setting")  # what makes one map differ from another of the same picture
 METRIC = ("metric", "metric_fill")
 RESAMPLES = 2000
-_SEPARATOR = "\t"
+SEPARATOR = "\t"
 
 
 def summarise(
@@ -81,9 +80,9 @@ def paired_differences(
     """
     found, pairs = [], list(pairs)
     for (metric, fill), part in rows.groupby(list(METRIC), sort=False):
-        table, direction = _table(part), part["direction"].iloc[0]
+        table, direction = picture_table(part), part["direction"].iloc[0]
         for first, second in pairs:
-            one, other = _SEPARATOR.join(first), _SEPARATOR.join(second)
+            one, other = SEPARATOR.join(first), SEPARATOR.join(second)
             if one not in table or other not in table:
                 continue
             both = (table[one] - table[other]).to_numpy()
@@ -103,13 +102,13 @@ def paired_differences(
 
 def against(rows: pd.DataFrame, method: str = "random_map") -> list[tuple[tuple, tuple]]:
     """Return the pairs of every map with each map of one ``method``, such as a control, in ``rows``."""
-    maps = _maps(rows)
+    maps = maps_in(rows)
     return [(one, other) for one in maps for other in maps if other[0] == method and one[0] != method]
 
 
 def between_fills(rows: pd.DataFrame, fill: str) -> list[tuple[tuple, tuple]]:
     """Return the pairs of every method and setting in ``rows`` with one ``fill`` and with each other fill."""
-    maps = _maps(rows)
+    maps = maps_in(rows)
     return [
         (one, other)
         for one, other in itertools.product(maps, maps)
@@ -117,106 +116,20 @@ def between_fills(rows: pd.DataFrame, fill: str) -> list[tuple[tuple, tuple]]:
     ]
 
 
-def ranks(rows: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -> pd.DataFrame:
-    """Rank maps by their mean over pictures, best first, with the ranks that other pictures would have given.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        As `evaluation.evaluate` returns them.
-    resamples, seed : int
-        As for `summarise`.
-
-    Returns
-    -------
-    DataFrame
-        One row a metric, metric_fill and map: method, fill, setting, direction, value, rank (1 is best, ties
-        share the mean rank), low, high (95 % of the ranks in resamples), best (share of resamples in which it
-        is first, ties shared), n, undefined. Only pictures on which every map has a value count; a map
-        without any value has no rank, and is in none of the others' way.
-    """
-    found = []
-    for (metric, fill), part in rows.groupby(list(METRIC), sort=False):
-        table, direction = _table(part), part["direction"].iloc[0]
-        ranked = table.dropna(axis=1, how="all")
-        complete = ranked.dropna()
-        values, sign = complete.to_numpy(), 1 if direction == "↓" else -1
-        counts = (len(complete), len(table) - len(complete))
-        names = [tuple(one.split(_SEPARATOR)) for one in table]
-        if not len(complete):
-            found += [(metric, fill, *one, direction, *[np.nan] * 5, *counts) for one in names]
-            continue
-        rank = rankdata(sign * values.mean(0))
-        drawn = rankdata(sign * _resampled(values, resamples, seed), axis=1)
-        low, high = (
-            np.quantile(drawn, [0.025, 0.975], axis=0) if len(values) > 1 else [[np.nan] * len(rank)] * 2
-        )
-        first = drawn == drawn.min(1, keepdims=True)
-        best = (first / first.sum(1, keepdims=True)).mean(0) if len(values) > 1 else [np.nan] * len(rank)
-        known = dict(zip(ranked, zip(values.mean(0), rank, low, high, best)))
-        placed = [known.get(one, [np.nan] * 5) for one in table]
-        found += [(metric, fill, *one, direction, *at, *counts) for one, at in zip(names, placed)]
-    columns = [*METRIC, *MAPS, "direction", "value", "rank", "low", "high", "best", "n", "undefined"]
-    return pd.DataFrame(found, columns=columns)
-
-
-def rank_agreement(
-    rows: pd.DataFrame, metric: str = "deletion", *, resamples: int = RESAMPLES, seed: int = 0
-) -> pd.DataFrame:
-    """Compare the ranking of the maps under one fill of a metric with that under another.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        As `evaluation.evaluate` returns them.
-    metric : str
-        A metric that removes pixels.
-    resamples, seed : int
-        As for `summarise`.
-
-    Returns
-    -------
-    DataFrame
-        One row a pair of fills: first, second, tau (Kendall's, of the means; 1: the same order), low, high
-        (95 %, pictures resampled), itself (mean tau between the first fill's rankings in two independent
-        resamples: what these few pictures give where nothing has changed), same_best, maps, n.
-    """
-    part = rows[rows["metric"] == metric]
-    tables = {fill: _table(one) for fill, one in part.groupby("metric_fill", sort=False)}
-    found = []
-    for first, second in itertools.combinations(tables, 2):
-        both = pd.concat({0: tables[first], 1: tables[second]}, axis=1).dropna(axis=1, how="all")
-        shared = [one for one in both[0] if one in both[1]]
-        complete = pd.concat({0: both[0][shared], 1: both[1][shared]}, axis=1).dropna()
-        a, b = complete[0].to_numpy(), complete[1].to_numpy()
-        if not len(a):
-            found.append((first, second, *[np.nan] * 4, False, len(shared), 0))
-            continue
-        drawn, again = _resampled(np.hstack([a, b]), resamples, seed), _resampled(a, resamples, seed + 1)
-        taus = _tau(drawn[:, : len(shared)], drawn[:, len(shared) :])
-        tau = float(_tau(a.mean(0)[None], b.mean(0)[None])[0])
-        sign = 1 if part["direction"].iloc[0] == "↓" else -1
-        same = bool(np.argmin(sign * a.mean(0)) == np.argmin(sign * b.mean(0)))
-        spread = np.quantile(taus, [0.025, 0.975]) if len(a) > 1 else (np.nan, np.nan)
-        itself = float(_tau(drawn[:, : len(shared)], again).mean())
-        found.append((first, second, tau, *map(float, spread), itself, same, len(shared), len(a)))
-    columns = ["first", "second", "tau", "low", "high", "itself", "same_best", "maps", "n"]
-    return pd.DataFrame(found, columns=columns)
-
-
-def _maps(rows: pd.DataFrame) -> list[tuple]:
+def maps_in(rows: pd.DataFrame) -> list[tuple]:
+    """Return the (method, fill, setting) that occur in ``rows``, in their order."""
     return list(rows[list(MAPS)].drop_duplicates().itertuples(index=False, name=None))
 
 
-def _table(part: pd.DataFrame) -> pd.DataFrame:
-    """Return values as pictures, ordered by name, × maps in the rows' order, each named as one text."""
-    named = part[list(MAPS)].agg(_SEPARATOR.join, axis=1)
+def picture_table(part: pd.DataFrame) -> pd.DataFrame:
+    """Return the values of one metric, ``part``: pictures by name × maps in order, each named as one text."""
+    named = part[list(MAPS)].agg(SEPARATOR.join, axis=1)
     wide = part.assign(map=named).pivot(index="picture", columns="map", values="value")
     return wide[list(dict.fromkeys(named))].sort_index()
 
 
-def _resampled(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """Return (resamples, k) means of the columns of (n, k) under bootstrap weights of the rows."""
+def resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """Return (``resamples``, k) means of the columns of (n, k) ``values``, rows drawn anew with ``seed``."""
     n = len(values)
     return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples) @ values / n
 
@@ -225,13 +138,5 @@ def _interval(values: np.ndarray, statistic, resamples: int, seed: int) -> tuple
     """Return the 95 % interval of a statistic of means over the rows of (n, k) ``values``."""
     if len(values) < 2:
         return float("nan"), float("nan")
-    drawn = statistic(_resampled(values, resamples, seed))
+    drawn = statistic(resampled_means(values, resamples, seed))
     return bootstrap_interval(float(statistic(values.mean(0)[None])[0]), drawn, pictures=len(values))
-
-
-def _tau(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return Kendall's tau-b of each row of (r, k) with that row of the other; NaN where one is constant."""
-    left, right = np.triu_indices(first.shape[1], 1)
-    a, b = np.sign(first[:, left] - first[:, right]), np.sign(second[:, left] - second[:, right])
-    with np.errstate(invalid="ignore"):
-        return (a * b).sum(1) / np.sqrt((a * a).sum(1) * (b * b).sum(1))

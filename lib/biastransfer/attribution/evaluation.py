@@ -12,7 +12,7 @@ from torch import nn
 from tqdm import tqdm
 
 from biastransfer import paths
-from biastransfer.attribution.evaluation_plan import map_jobs, metric_jobs
+from biastransfer.attribution.evaluation_plan import DEFAULT, map_jobs, metric_jobs
 from biastransfer.attribution.evaluation_store import read_map, read_record
 from biastransfer.attribution.evaluation_units import Explained, Subject, rows_of
 from biastransfer.attribution.pictures import AttributionPicture, PictureSet
@@ -46,7 +46,7 @@ class Evaluation:
     folders: tuple[Path, Path]
     lasting: object = None
 
-    def map(self, picture: str, method: str, fill: str, setting: str = "") -> np.ndarray | None:
+    def map(self, picture: str, method: str, fill: str, setting: str = DEFAULT) -> np.ndarray | None:
         """Return the heat map (H, W) of a ``picture`` by a ``method``, ``fill`` and ``setting``, or None."""
         key = self.keys.get((picture, method, fill, setting), "")
         found = [read_map(folder, key) for folder in self.folders] if key else []
@@ -133,10 +133,10 @@ def run_evaluation(
         list of them to be compared: ``{"sliding_patch": [{"patch": 29}, {"patch": 53}], "gradcam": {}}``.
     fills : sequence, or mapping of str to fill
         What methods that remove pixels do it with: names of `removal.FILLS`, or callables (images, masks) →
-        images. Maps and metrics with a callable are kept for later runs only where a mapping names it: the
-        name stands for what it does.
+        images; or a mapping from methods to the fills of each. Maps and metrics with a callable are kept for
+        later runs only where a mapping names it: the name stands for what it does.
     metrics : sequence of str, or mapping
-        Names of `metrics.METRICS`; a mapping has settings that differ.
+        Names of `metrics.METRICS`; a mapping has settings that differ. None are needed for maps alone.
     metric_fills : sequence or mapping, optional
         Fills of the metrics that remove pixels, for all or by metric. Default: each metric's own.
     targets : str or mapping

@@ -13,6 +13,7 @@ from biastransfer.attribution.methods import METHODS
 from biastransfer.attribution.metrics import METRICS
 from biastransfer.attribution.removal import Fill, make_fill
 
+DEFAULT = "default"  # the setting of a map with its method's own
 NO_FILL = "none"  # of a method that removes nothing, and of a metric that does not
 # methods whose map depends on what stands in removed places; integrated gradients fill the whole picture,
 # which leaves in-painters nothing to go by, so they keep their baseline
@@ -66,7 +67,8 @@ def map_jobs(methods: Sequence[str] | Mapping, fills) -> list[MapJob]:
     ValueError
         No method, an unknown one, a setting that it does not have, an unknown fill, two fills of one name.
     """
-    named = named_fills(fills)
+    by_method = isinstance(fills, Mapping) and set(fills) <= set(METHODS)
+    named = {} if by_method else named_fills(fills)
     listed = [(name, {}) for name in methods] if not isinstance(methods, Mapping) else [
         (name, one) for name, given in methods.items() for one in _several(given)
     ]  # fmt: skip
@@ -80,13 +82,16 @@ def map_jobs(methods: Sequence[str] | Mapping, fills) -> list[MapJob]:
         known -= {"fill", "batch_size", "space", "score", "module", "image", "target"}
         if unknown := sorted(set(options) - known):
             raise ValueError(f"{name} has no setting {', '.join(unknown)}; known: {', '.join(sorted(known))}")
-        with_fills = named.items() if name in FILLED else [(METHODS[name].settings.get("fill", NO_FILL), ())]
-        jobs += [MapJob(name, label, setting_text(options), options, *fill) for label, fill in with_fills]
+        own = METHODS[name].settings.get("fill", NO_FILL)
+        with_fills = {own: ()} if name not in FILLED else named or named_fills(fills.get(name, [own]))
+        jobs += [
+            MapJob(name, label, setting_text(options), options, *fill) for label, fill in with_fills.items()
+        ]
     return _once(jobs, "methods")
 
 
 def metric_jobs(metrics: Sequence[str] | Mapping, fills) -> list[MetricJob]:
-    """Return the metrics of every map: each with each of its fills where it removes.
+    """Return the metrics of every map: each with each of its fills where it removes; none for maps alone.
 
     Parameters
     ----------
@@ -102,11 +107,9 @@ def metric_jobs(metrics: Sequence[str] | Mapping, fills) -> list[MetricJob]:
     Raises
     ------
     ValueError
-        No metric, an unknown one, fills for one that is not asked for; otherwise as for `map_jobs`.
+        An unknown metric, fills for one that is not asked for; otherwise as for `map_jobs`.
     """
     given = metrics if isinstance(metrics, Mapping) else {name: {} for name in metrics}
-    if not given:
-        raise ValueError(f"metrics must name at least one; got none. Known: {', '.join(METRICS)}")
     if unknown := [name for name in given if name not in METRICS]:
         raise ValueError(f"unknown metric {unknown[0]!r}; known: {', '.join(METRICS)}")
     by_metric = isinstance(fills, Mapping) and set(fills) <= set(METRICS)
@@ -165,7 +168,7 @@ def setting_text(options: Mapping) -> str:
     >>> setting_text({"stride": 28, "patch": 53})
     'patch=53, stride=28'
     """
-    return ", ".join(f"{name}={options[name]}" for name in sorted(options))
+    return ", ".join(f"{name}={options[name]}" for name in sorted(options)) or DEFAULT
 
 
 def _several(given) -> list[Mapping]:

@@ -131,7 +131,8 @@ def rows_of(
     heat = read_map(place, key) if record else None
     if heat is None:
         try:
-            heat, cost = _heat_map(subject, job, batch_size)
+            with _counted(subject.scores[_forward_only(job.method)]) as cost:
+                heat = explain(subject, job, batch_size)
         except Exception as problem:  # a map that fails is counted, whatever it fails by
             return [_row(keys, one, {"reason": f"heat map: {_said(problem)}"}) for one in measures], key
         write_map(place, key, heat)
@@ -162,13 +163,14 @@ def _measured(subject, heat, measures, key, record, folders: Folders, batch_size
     return found
 
 
-def _heat_map(subject: Subject, job: MapJob, batch_size: int) -> tuple[np.ndarray, dict]:
-    forward = METHODS[job.method].kind == "perturbation" and job.method != "meaningful_perturbation"
-    score = subject.scores[forward]
+def explain(subject: Subject, job: MapJob, batch_size: int) -> np.ndarray:
+    """Return the heat map (H, W) of a ``subject`` that a ``job`` asks for, ``batch_size`` pictures a pass."""
     options = {"seed": subject.seed, "fill": job.filling, "batch_size": batch_size, **job.options}
-    with _counted(score) as count:
-        heat = heat_map(job.method, score, subject.prepared.image, **options)
-    return heat, count
+    return heat_map(job.method, subject.scores[_forward_only(job.method)], subject.prepared.image, **options)
+
+
+def _forward_only(method: str) -> bool:
+    return METHODS[method].kind == "perturbation" and method != "meaningful_perturbation"
 
 
 def _measure(subject: Subject, heat: np.ndarray, job: MetricJob, batch_size: int) -> dict:

@@ -1,8 +1,10 @@
 """Tidy frame in, Figure out: every chart and contact sheet of the book; nothing is computed here."""
 
+from .attribution import faithfulness_curves, map_ranks, map_scores, remaining_signal, sanity, stability
 from .charts import associations, finetuning_curves, similarities, transfer_scores
 from .contact_sheets import contact_sheet, set_sizes
 from .error_rates import error_rates
+from .heat_maps import heat_maps, removals
 from .layers import transfer_by_layer
 from .overview import similarity_overview
 from .printed import items_for_power, printed_associations, printed_p_against_z, printed_scores
@@ -13,15 +15,23 @@ __all__ = [
     "associations",
     "contact_sheet",
     "error_rates",
+    "faithfulness_curves",
     "finetuning_curves",
+    "heat_maps",
     "items_for_power",
+    "map_ranks",
+    "map_scores",
     "printed_associations",
     "printed_p_against_z",
     "printed_scores",
+    "remaining_signal",
+    "removals",
+    "sanity",
     "set_sizes",
     "set_style",
     "similarities",
     "similarity_overview",
+    "stability",
     "transfer_by_layer",
     "transfer_scores",
     "verdicts",
