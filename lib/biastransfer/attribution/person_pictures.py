@@ -1,0 +1,196 @@
+"""Pictures of an object with a person: where the person is, where the object, and what is there without them."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from biastransfer.analysis_sets import AnalysisSet
+from biastransfer.analysis_sets.captions import caption_gender
+from biastransfer.analysis_sets.coco_files import read_captions
+from biastransfer.analysis_sets.named import MINI, MINI_FILES
+from biastransfer.analysis_sets.redrawing import redraw, scene_places
+from biastransfer.analysis_sets.scene_rendering import jpeg_bytes
+from biastransfer.attribution.boxes import box_mask
+from biastransfer.attribution.coco_boxes import coco_pictures
+from biastransfer.attribution.pictures import AttributionPicture
+
+ATTRIBUTES = ("man", "woman")
+PARTS = ("person", "object", "both")  # what can be left out of a scene, and filled in any picture
+MOST_HOLE = 0.95  # share of a picture that may be removed: with less left a fill has nothing to go by
+
+
+@dataclass(frozen=True, eq=False)
+class PersonPicture:
+    """A picture of one object with people of one perceived gender.
+
+    Attributes
+    ----------
+    picture : AttributionPicture
+        With the masks "person" and, where an object is annotated, "object"; disjoint.
+    object, attribute : str
+        What it shows ("car"), and "man" or "woman".
+    redrawn : mapping of str to (H, W, 3) uint8 array
+        The same scene drawn without the person, the object, and both (`PARTS`); empty for photographs.
+    """
+
+    picture: AttributionPicture
+    object: str
+    attribute: str
+    redrawn: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self):  # noqa: D105
+        if self.attribute not in ATTRIBUTES:
+            raise ValueError(f"{self.name}: attribute must be man or woman; got {self.attribute!r}.")
+        if "person" not in self.picture.masks or not np.any(self.picture.masks["person"]):
+            raise ValueError(
+                f"{self.name}: a picture must have a mask of its person with at least one pixel; it has none. "
+                "Leave it out and count it."
+            )
+
+    @property
+    def name(self) -> str:
+        """The picture's id."""
+        return self.picture.name
+
+
+@dataclass(frozen=True, eq=False)
+class PersonPictures:
+    """Pictures in the set's order, those left out with the reason (picture, reason), and how masks are known."""
+
+    pictures: tuple[PersonPicture, ...]
+    skipped: pd.DataFrame
+    masks: str
+
+
+def scene_person_pictures(
+    analysis_set: AnalysisSet, schema: str, *, scale: float, seed: int, most: int = 10**6
+) -> PersonPictures:
+    """Return a generated set's pictures of objects with a person, redrawn: exact masks and exact removals.
+
+    Parameters
+    ----------
+    analysis_set : AnalysisSet
+        Of ``scenes-<schema>``.
+    schema, scale, seed : str, float, int
+        What it was generated with.
+    most : int
+        Pictures a class, the first by id, whose order is random.
+
+    Returns
+    -------
+    PersonPictures
+        The pictures are the set's own, byte for byte; what is redrawn went through the same JPEG.
+    """
+    places = scene_places(schema, scale=scale, seed=seed)
+    found, skipped = [], []
+    for _, part in _with_person(analysis_set).groupby("class", sort=False):
+        for row in part.head(most).itertuples():
+            try:
+                found.append(_scene(row, schema, *places[row.id], seed))
+            except ValueError as problem:
+                skipped.append((row.id, str(problem)))
+    return PersonPictures(tuple(found), pd.DataFrame(skipped, columns=["picture", "reason"]), "exact masks")
+
+
+def _with_person(analysis_set: AnalysisSet) -> pd.DataFrame:
+    items = analysis_set.items
+    return items[(items["object"] != "") & items["attribute"].isin(ATTRIBUTES)]
+
+
+def _scene(row, schema: str, name: str, k: int, seed: int) -> PersonPicture:
+    scene = redraw(schema, name, k, seed=seed)
+    people = [number for number, actor in enumerate(scene.actors) if actor.is_person]
+    things = [number for number in range(len(scene.actors)) if number not in people]
+    masks = {"person": scene.masks[people].any(0), "object": scene.masks[things].any(0)}
+    masks = {part: mask for part, mask in masks.items() if mask.any()}
+    gone = {"person": people, "object": things, "both": people + things}
+    redrawn = {
+        part: _through_jpeg(redraw(schema, name, k, seed=seed, leave_out=numbers).image)
+        for part, numbers in gone.items()
+    }
+    picture = AttributionPicture(
+        row.id,
+        _through_jpeg(scene.image),
+        row.object,
+        masks=masks,
+        size=scene.image.shape[:2],
+        origin="scenes",
+    )
+    return PersonPicture(picture, row.object, row.attribute, redrawn)
+
+
+def _through_jpeg(image: np.ndarray) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(jpeg_bytes(image))).convert("RGB"))
+
+
+def coco_person_pictures(
+    root: Path | str, *, most: int = 10**6, min_area: float = MINI["min_area"], min_captions: int = 1
+) -> PersonPictures:
+    """Return COCO pictures with people of one perceived gender, as captions say; masks are boxes.
+
+    Parameters
+    ----------
+    root : path
+        Folder with ``annotations/instances.json``, ``annotations/captions.json`` and ``images``.
+    most : int
+        Pictures an object and attribute, the first by id.
+    min_area : float
+        Share of the picture that the people's boxes together must cover.
+    min_captions : int
+        Captions that must name a gender.
+
+    Returns
+    -------
+    PersonPictures
+        ``object`` is the category of the largest box that is no person's, "" without one. "person" is the
+        union of people's boxes, "object" that of the object's outside of these.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As `coco_pictures` raises them.
+    """
+    folder = Path(root)
+    found = coco_pictures(folder / MINI_FILES["images"], folder / MINI_FILES["instances"])
+    said = read_captions([folder / MINI_FILES["captions"]])
+    kept, skipped, counts = [], found.skipped.to_numpy().tolist(), {}
+    for picture in found.pictures:
+        gender = caption_gender(said.get(int(picture.name), ()), min_captions)
+        if gender not in ATTRIBUTES:
+            skipped.append((picture.name, f"captions name {gender or 'nobody'}"))
+            continue
+        try:
+            one = _photograph(picture, gender, min_area)
+        except ValueError as problem:
+            skipped.append((picture.name, str(problem)))
+            continue
+        counts[one.object, gender] = counts.get((one.object, gender), 0) + 1
+        if counts[one.object, gender] <= most:
+            kept.append(one)
+    return PersonPictures(tuple(kept), pd.DataFrame(skipped, columns=["picture", "reason"]), "boxes")
+
+
+def _photograph(picture: AttributionPicture, gender: str, min_area: float) -> PersonPicture:
+    labels, boxes = np.array(picture.box_labels), picture.boxes
+    people = labels == "person"
+    if not people.any():
+        raise ValueError("no box of a person")
+    person = box_mask(boxes[people], picture.size)
+    if person.mean() < min_area:
+        raise ValueError(f"people below {min_area:g} of the picture")
+    if person.mean() > MOST_HOLE:
+        raise ValueError(f"people's boxes above {MOST_HOLE:g} of the picture")
+    sizes = (boxes[:, 2:] - boxes[:, :2]).prod(1) * ~people
+    thing = str(labels[sizes.argmax()]) if (~people).any() else ""
+    masks = {"person": person}
+    if thing and (beside := box_mask(boxes[labels == thing], picture.size) & ~person).any():
+        masks["object"] = beside
+    bare = AttributionPicture(
+        picture.name, picture.source, thing, masks=masks, size=picture.size, origin="coco"
+    )
+    return PersonPicture(bare, thing, gender)

@@ -1,0 +1,207 @@
+"""Chapter 07 from a set's name: pictures, networks before and after finetuning, attribute sets, tables."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from biastransfer import finetune, paths
+from biastransfer.analysis_sets import AnalysisSet
+from biastransfer.analysis_sets.named import load_named
+from biastransfer.attribution.association_map import AssociationMaps, association_maps
+from biastransfer.attribution.attribute_sets import AttributeSets, attribute_sets
+from biastransfer.attribution.person_pictures import (
+    ATTRIBUTES,
+    PersonPicture,
+    PersonPictures,
+    coco_person_pictures,
+    scene_person_pictures,
+)
+from biastransfer.attribution.person_removal import RemovalCosines, removal_cosines
+from biastransfer.attribution.removal_effects import associations, effects
+from biastransfer.backbones import Backbone, load_backbone
+from biastransfer.embed import Condition, conditions, embed
+
+KEYS = ("run", "set", *Condition._fields)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Study:
+    """What the chapter works on.
+
+    Attributes
+    ----------
+    run, set_name : str
+    pictures : PersonPictures
+    networks : mapping of Condition to Backbone
+    sets : mapping of Condition to AttributeSets
+    """
+
+    run: str
+    set_name: str
+    pictures: PersonPictures
+    networks: Mapping[Condition, Backbone]
+    sets: Mapping[Condition, AttributeSets]
+
+
+def study(
+    set_name: str,
+    *,
+    run: str,
+    backbone: str,
+    target: str = "scenes",
+    seeds: Sequence[int] = (0,),
+    most: int = 12,
+    scale: float = 1.0,
+    seed: int = 0,
+    root: str = "",
+) -> Study:
+    """Load the pictures of a set that show a person, and the networks that look at them.
+
+    Parameters
+    ----------
+    set_name : str
+        ``scenes-coco``, ``scenes-openimages`` (exact masks and removals) or ``mini-coco`` (boxes; every picture
+        with people of one gender is taken, and left out of the attribute sets for itself).
+    run, backbone, target, seeds
+        Whose checkpoints are used: one network before finetuning, and after it with each seed. ``"smoke"``
+        trains them where they are missing.
+    most : int
+        Pictures an object and gender.
+    scale, seed, root
+        As for `load_named`.
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    ValueError
+        Another set, or one that lacks pictures of men or women.
+    FileNotFoundError
+        If a checkpoint or folder is missing.
+    """
+    kind, _, schema = set_name.partition("-")
+    if kind != "scenes" and set_name != "mini-coco":
+        raise ValueError(f"set_name must be scenes-coco, scenes-openimages or mini-coco; got {set_name!r}.")
+    loaded = load_named(set_name, root=root, scale=scale, seed=seed)
+    if kind == "scenes":
+        pictures = scene_person_pictures(loaded, schema, scale=scale, seed=seed, most=most)
+    else:
+        pictures = coco_person_pictures(root, most=most)
+    finetune.ensure(run, [backbone], target, seeds)
+    networks = {
+        one: load_backbone(
+            backbone if one.stage == "pretrained" else paths.checkpoint(run, one.backbone, target, one.seed)
+        )
+        for one in conditions(run, [backbone], [backbone], target, seeds)
+    }
+    sets = {one: embedded_attributes(network, loaded) for one, network in networks.items()}
+    return Study(run, set_name, pictures, networks, sets)
+
+
+def embedded_attributes(network: Backbone, analysis_set: AnalysisSet) -> AttributeSets:
+    """Return a set's pictures of men and of women alone, as a network embeds them; from the cache if there.
+
+    Parameters
+    ----------
+    network : Backbone
+    analysis_set : AnalysisSet
+
+    Raises
+    ------
+    ValueError
+        If there is no picture of one of them that can be embedded.
+    """
+    items = analysis_set.items
+    found = {}
+    for name in ATTRIBUTES:
+        part = dataclasses.replace(analysis_set, items=items[items["class"] == name].reset_index(drop=True))
+        found[name] = embed(network, part)
+    vectors, ids = (list(part) for part in zip(*((one.vectors, one.ids) for one in found.values())))
+    return attribute_sets(*vectors, [name for part in ids for name in part], own="leave out")
+
+
+def explain(
+    given: Study, methods: Mapping[str, Mapping], fills: Sequence[str], *, pictures: int = 8, seed: int = 0
+) -> AssociationMaps:
+    """Explain some pictures of a study under its first network of either stage.
+
+    Parameters
+    ----------
+    given : Study
+    methods, fills, seed
+        As for `association_maps`.
+    pictures : int
+        How many, objects and genders taken in turn.
+
+    Returns
+    -------
+    AssociationMaps
+        With the columns run and set in its shares.
+    """
+    stages = {one.stage: one for one in reversed(given.networks)}
+    networks = {one: given.networks[one] for one in given.networks if stages[one.stage] == one}
+    sets = {one: given.sets[one] for one in networks}
+    found = association_maps(
+        networks,
+        sets,
+        in_turn(given.pictures.pictures, pictures),
+        methods,
+        fills,
+        keys=Condition._fields,
+        seed=seed,
+    )
+    shares = found.shares.copy()
+    shares.insert(0, "run", given.run)
+    shares.insert(1, "set", given.set_name)
+    return dataclasses.replace(found, shares=shares)
+
+
+def in_turn(pictures: Sequence[PersonPicture], count: int) -> list[PersonPicture]:
+    """Return up to ``count`` pictures, one of each object and gender in turn, in their own order.
+
+    Parameters
+    ----------
+    pictures : sequence of PersonPicture
+    count : int
+    """
+    turns: dict[tuple[str, str], int] = {}
+    ranked = []
+    for place, one in enumerate(pictures):
+        turn = turns[one.object, one.attribute] = turns.get((one.object, one.attribute), -1) + 1
+        ranked.append((turn, place))
+    chosen = sorted(place for _, place in sorted(ranked)[:count])
+    return [pictures[place] for place in chosen]
+
+
+def remove(
+    given: Study, fills: Sequence[str], *, resamples: int = 2000, seed: int = 0
+) -> tuple[pd.DataFrame, RemovalCosines]:
+    """Remove person, object and a control from every picture of a study, and say what leaves.
+
+    Parameters
+    ----------
+    given : Study
+    fills : sequence of str
+        As for `make_fill`; scenes are also redrawn.
+    resamples, seed : int
+        Of the intervals; of controls and noise.
+
+    Returns
+    -------
+    DataFrame
+        `KEYS`, fill, then as `removal_effects.effects`.
+    RemovalCosines
+        What it was computed from.
+    """
+    found = removal_cosines(given.networks, given.sets, given.pictures.pictures, fills, seed=seed)
+    pooled = "pictures" if given.set_name.startswith("mini") else "objects"
+    parts = []
+    for (condition, fill), cosines in found.cosines.items():
+        one = associations(cosines, found.pictures, given.sets[condition], resamples=resamples, seed=seed)
+        keys = {"run": given.run, "set": given.set_name, **condition._asdict(), "fill": fill}
+        part = effects(one, pooled=pooled)
+        parts.append(pd.concat([pd.DataFrame([keys] * len(part)), part], axis=1))
+    return pd.concat(parts, ignore_index=True), found
