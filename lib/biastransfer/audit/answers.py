@@ -113,7 +113,8 @@ def _ground(facts: dict) -> str:
         why = why.rstrip(".")
         return f"No untrained network stands beside these numbers ({why}), so they may need no learning."
     last = [row for row in rows if row["stage"] == rows[-1]["stage"] and row["effect_size"] is not None]
-    outside = [r for r in last if not r["untrained_low"] <= r["effect_size"] <= r["untrained_high"]]
+    n = last[0]["n_untrained"]
+    outside = [row for row in last if row["p_untrained"] < 1.5 / (n + 1)]  # larger than all of them
     edge = max(max(abs(row["untrained_low"]), abs(row["untrained_high"])) for row in last)
     detectable = [row["detectable"] for row in last if row["detectable"] is not None]
     smallest = (
@@ -121,8 +122,8 @@ def _ground(facts: dict) -> str:
     )
     when = "after finetuning " if facts["networks"]["after"] else ""
     return (
-        f"{len(outside)} of {len(last)} associations {when}lie outside what {last[0]["n_untrained"]} networks "
-        f"of the same architecture give that never learned (|d| up to {edge:.2f}){smallest}."
+        f"{len(outside)} of {len(last)} associations {when}are larger than {n} networks of the same "
+        f"architecture give on the same pair without having learned (|d| up to {edge:.2f}){smallest}."
     )
 
 

@@ -6,12 +6,15 @@ import re
 import warnings
 
 import matplotlib as mpl
+import pandas as pd
 
 from biastransfer import plots
 from biastransfer.audit.measures import Measures
 from biastransfer.audit.roles import Roles
 
 LONGEST = 22  # characters of a class name in a figure
+STAGES = {"before": "pretrained", "after": "finetuned"}  # as the charts call them
+LEGEND = {"pretrained": "before", "finetuned, a marker a seed": "after", "one seed": "before and after"}
 
 
 def figures(measures: Measures, roles: Roles, names: dict[str, str]) -> dict[str, str]:
@@ -36,18 +39,22 @@ def figures(measures: Measures, roles: Roles, names: dict[str, str]) -> dict[str
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # names may be in any script
         plots.set_style()
         mpl.rcParams["svg.hashsalt"] = "audit"
-        similarities = measures.similarities.assign(backbone=title)
+        similarities = _staged(measures.similarities, title)
         similarities["item"] = similarities["item"].map(lambda item: _item(item, shown))
         drawn["similarities"] = _uri(plots.similarities(similarities))
         if measures.transfer.size and measures.transfer["r"].notna().any():
             table = measures.transfer.assign(backbone=title, seed=0, set="")
             drawn["transfer"] = _uri(plots.transfer_scores(table))
         if measures.associations.size:
-            table = measures.associations.assign(backbone=title)
+            table = _staged(measures.associations, title)
             for key in "XYAB":
                 table[key] = table[key].map(shown)
             drawn["associations"] = _uri(plots.associations(table))
     return drawn
+
+
+def _staged(frame: pd.DataFrame, title: str) -> pd.DataFrame:
+    return frame.assign(backbone=title, stage=frame["stage"].map(STAGES), seed=0)
 
 
 def _item(item: str, shown: dict[str, str]) -> str:
@@ -62,6 +69,8 @@ def _label(name: str, longest: int = LONGEST) -> str:
 
 
 def _uri(figure) -> str:
+    for text in (text for legend in figure.legends for text in legend.get_texts()):
+        text.set_text(LEGEND.get(text.get_text(), text.get_text()))
     file = io.BytesIO()
     figure.savefig(file, format="svg", metadata={"Date": None}, bbox_inches="tight", pad_inches=0.1)
     return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()

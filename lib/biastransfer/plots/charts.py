@@ -111,10 +111,9 @@ def transfer_scores(frame: pd.DataFrame) -> Figure:
             ax.set_ylim(len(backbones) - 0.4, -0.6)
     for ax in axes[-1]:
         ax.set_xlabel("bias transfer score r")
-    handles = [
-        Line2D([], [], color=STAGES["finetuned"]["color"], marker="D", label="one seed"),
-        Line2D([], [], color=INK, marker="s", label="mean over seeds"),
-    ]
+    handles = [Line2D([], [], color=STAGES["finetuned"]["color"], marker="D", label="one seed")]
+    if (frame["seed"].astype(str) == "mean").any():
+        handles.append(Line2D([], [], color=INK, marker="s", label="mean over seeds"))
     if "cross_half" in frame:
         hollow = {"marker": "d", "markerfacecolor": "white", "linestyle": ""}
         bar = {"marker": "|", "markeredgewidth": 2.5, "markersize": 9, "linestyle": ""}
