@@ -57,6 +57,10 @@ LAYERS = {
         {*DATA, *MEASURES, "checkpoint_files", "cosines", "analysis_sets", "embed", "finetune", "nulls"},
         ANYTHING,
     ),
+    "planted": (
+        {*DATA, *MEASURES, "analysis_sets", "embed", "finetune", "nulls", "picture_resampling"},
+        ANYTHING,
+    ),
     "plots": (set(), {*NUMBERS, "matplotlib", "seaborn"}),
     "results": ({"paths"}, NUMBERS),
     "report": ({"paths"}, ANYTHING),
