@@ -146,7 +146,8 @@ def replacing(path: Path | str) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name[:100]}.partial-{secrets.token_hex(4)}")
+    kept = os.fsencode(path.name)[:200].decode(errors="ignore")  # a name may have 255 bytes
+    partial = path.with_name(f".{kept}.partial-{secrets.token_hex(4)}")
     try:
         yield partial
         with open(partial, "rb") as written:

@@ -1,5 +1,6 @@
 """Analysis sets from a folder: one folder a class, any readable picture."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -94,13 +95,15 @@ def _ordered(names) -> list[str]:
 
 def _pictures(folder: Path, name: str) -> tuple[list[tuple], list[pd.DataFrame]]:
     """Return the rows of one class and the decisions about files that are not read."""
-    rows, hidden, others = [], [], []
+    rows, hidden, others, unnamed = [], [], [], []
     for parent, _, names in walk(folder):
         for file in names:
             path = Path(parent, file)
             place = path.relative_to(folder)
             if any(part.startswith(".") for part in place.parts):
                 hidden.append(str(place))
+            elif (text := os.fsencode(file).decode(errors="replace")) != file:
+                unnamed.append(str(place.with_name(text)))  # no table could hold it
             elif is_picture(file):
                 rows.append((f"{name}/{place.as_posix()}", name, str(path)))
             else:
@@ -108,4 +111,5 @@ def _pictures(folder: Path, name: str) -> tuple[list[tuple], list[pd.DataFrame]]
     return rows, [
         decisions(hidden, "excluded", "hidden file", name),
         decisions(others, "excluded", "not a picture by its name", name),
+        decisions(unnamed, "excluded", "its name is no UTF-8 text", name),
     ]

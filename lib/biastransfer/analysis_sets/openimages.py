@@ -10,7 +10,7 @@ from .choosing import assign, check_choice, missing_files
 from .manifest import AnalysisSet, assemble, described
 from .openimages_classes import PARENTS, roles
 from .openimages_codes import codes, meanings
-from .openimages_files import FLAGS, Files, descriptions, find, licences
+from .openimages_files import FLAGS, Files, descriptions, find, licences, whole_files
 from .picture_files import by_stem
 from .review import choose_and_review
 
@@ -89,7 +89,8 @@ def load(
     files = _annotations(root, gender)
     reading = {"min_area": min_area, "allow": tuple(allow), "verified_absence": verified_absence}
     reading |= {"gender": gender}
-    facts = _files(describe(files, **reading), root if images is None else root / images)
+    with whole_files(root):
+        facts = _files(describe(files, **reading), root if images is None else root / images)
     present, gone = missing_files(facts)
     rule = {"cap": cap, "seed": seed, "random": random, "n_random": n_random}
     choice, shown, said_so = choose_and_review(present, "openimages", root, wanted, review, **rule)

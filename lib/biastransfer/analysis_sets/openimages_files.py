@@ -1,6 +1,7 @@
 """Open Images' CSV files of any version, told apart by their columns and read lazily."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -128,3 +129,21 @@ def _scan(files: Sequence[Path], columns: Sequence[str], types: dict) -> pl.Lazy
     """Return some columns of CSV files that share them, whatever other columns each has."""
     schema = {name: types.get(name, pl.String) for name in columns}
     return pl.concat([pl.scan_csv(file, schema_overrides=schema).select(columns) for file in files])
+
+
+@contextlib.contextmanager
+def whole_files(root: Path) -> Iterator[None]:
+    """Turn what Polars says of a damaged file into a sentence about the CSV files below ``root``.
+
+    Raises
+    ------
+    ValueError
+        A file is no CSV, has rows of other lengths, or a word where a number must be.
+    """
+    try:
+        yield
+    except pl.exceptions.PolarsError as problem:
+        what = str(problem).strip().splitlines()[0]
+        raise ValueError(
+            f"the annotations below {root} must be whole CSV files in UTF-8; {what}. Fetch them again."
+        ) from problem

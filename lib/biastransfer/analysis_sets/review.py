@@ -129,8 +129,14 @@ def _verdicts(path: Path) -> dict[tuple[str, str], bool]:
         raise FileNotFoundError(
             f"the reviewed candidates must exist; {path} does not. Write the set's candidates there."
         )
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    if lacking := [name for name in ("class", "id", "accept") if name not in table]:
+    needed = ("class", "id", "accept")
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, usecols=lambda name: name in needed)
+    except ValueError as problem:  # pandas' own errors and UnicodeDecodeError are of this kind
+        raise ValueError(
+            f"{path} must be a whole CSV file in UTF-8; {problem}. Save it as that again."
+        ) from problem
+    if lacking := [name for name in needed if name not in table]:
         raise ValueError(f"{path} must have the columns class, id, accept; it lacks {', '.join(lacking)}.")
     found: dict[tuple[str, str], bool] = {}
     for line, (name, one, accept) in enumerate(zip(table["class"], table["id"], table["accept"]), 2):

@@ -10,6 +10,7 @@ import pandas as pd
 from biastransfer.embed.conditions import UNTRAINED, Condition, Embedded
 
 NEEDED, OPTIONAL = ("vectors", "classes", "names"), ("vectors_after",)
+_RATIO, _SMALL = 100, 2**20  # unpacked over packed bytes; below a mebibyte no ratio matters
 NULL_NAMES = (UNTRAINED, "thumbnail")  # backbones that stand for "nothing was learned"
 
 
@@ -84,6 +85,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     if not isinstance(file, np.lib.npyio.NpzFile):
         raise _unreadable(path, "it holds one array without a name")
     with file:
+        _no_bomb(path)
         found = {key: _array(file, path, key) for key in file.files}
     missing = [key for key in NEEDED if key not in found]
     unknown = [key for key in found if key not in NEEDED + OPTIONAL]
@@ -101,10 +103,21 @@ def _unreadable(path: Path, why: object) -> ValueError:
     )
 
 
+def _no_bomb(path: Path) -> None:
+    packed = path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > max(_RATIO * packed, _SMALL):
+        raise ValueError(
+            f"{path} must unpack to {_RATIO} times its size at most; it states {unpacked:,} bytes in "
+            f"{packed:,}. Save it with numpy.savez, which does not compress."
+        )
+
+
 def _array(file, path: Path, key: str) -> np.ndarray:
     try:
         return file[key]
-    except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:  # pickled, or damaged
+    except (ValueError, zipfile.BadZipFile, EOFError, OSError, MemoryError) as error:  # pickled, or damaged
         raise ValueError(
             f"{path}: `{key}` must be a plain array; it is pickled or damaged ({error}). "
             "Save text as np.array(…, dtype=str)."

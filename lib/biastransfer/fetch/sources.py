@@ -91,7 +91,7 @@ def load_sources(file: Path | str | None = None) -> tuple[dict[str, Source], dic
         raise FileNotFoundError(
             f"the list of sources must exist; {file} does not. Run from a checkout, or set BIASTRANSFER_ROOT."
         ) from problem
-    except tomllib.TOMLDecodeError as problem:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ValueError(f"{file} must be TOML; {problem}.") from problem
     if unknown := set(content) - {"files", "pictures"}:
         raise ValueError(

@@ -157,7 +157,7 @@ def _read(root: Path, split: str, file: Path):
     """Return the class names and (files, labels) of one instances file."""
     try:
         content = msgspec.json.decode(file.read_bytes(), type=_Instances)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(
             f"{str(file)!r} must be COCO instances JSON; {error}. Download or write it again."
         ) from error
@@ -182,6 +182,12 @@ def _read(root: Path, split: str, file: Path):
                 f"{annotation.image_id}, category {annotation.category_id}. Is the file whole?"
             )
         labels[row[annotation.image_id], column[annotation.category_id]] = 1
+    for image in images:
+        if Path(image.file_name).is_absolute() or ".." in Path(image.file_name).parts:
+            raise ValueError(
+                f"{str(file)!r}: a picture's file_name must be a path below the target's folder; got "
+                f"{image.file_name!r}. Correct it."
+            )
     folder = _folder(root, split, file, images)
     return tuple(c.name for c in categories), ([str(folder / image.file_name) for image in images], labels)
 

@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from biastransfer.analysis_sets.openimages_files import Files, descriptions, find, scan_boxes, scan_labels
+from biastransfer.analysis_sets.openimages_files import (
+    Files,
+    descriptions,
+    find,
+    scan_boxes,
+    scan_labels,
+    whole_files,
+)
 from biastransfer.analysis_sets.picture_files import by_stem
 from biastransfer.analysis_sets.ranking import draw
 
@@ -65,7 +72,8 @@ def read(
     stored = by_stem(root)
     for split, ours in _by_split(files).items():
         most = max_train if split == "train" else None
-        parts[split], said = _part(_labels(ours, mids), stored, len(mids), most, seed, reading)
+        with whole_files(root):
+            parts[split], said = _part(_labels(ours, mids), stored, len(mids), most, seed, reading)
         notes += [f"{split}: {one}" for one in said]
     for split in ("train", "val"):
         if split not in parts:

@@ -17,11 +17,62 @@ DATA = {
     "OPENIMAGES": "the folder of Open Images: its CSV files and pictures",
 }
 _NAME = re.compile(r"\$(\w+)")
+_PAGE = re.compile(r"\w[\w.+-]{0,199}")  # it becomes a file's name
+_MOST = 100_000  # values in a run file, aliases written out; the largest run has some hundred
 KEYS = {"page", "notebook", "parameters", "given", "after", "torch", "reads", "writes", "each"}
 
 
 class RunError(ValueError):
     """A run that cannot start; the message is one sentence for the person who typed the command."""
+
+
+def bounded(contents, run: str):
+    """Return what a run file holds; refuse aliases that stand for more than can be gone through.
+
+    Parameters
+    ----------
+    contents : object
+        What YAML made of the file; aliases are shared in it, so that it may be small and stand for much.
+    run : str
+        For the message.
+
+    Raises
+    ------
+    RunError
+        More than 100,000 values, or an alias inside what it stands for.
+    """
+    waiting, seen = [contents], 0
+    while waiting:
+        value = waiting.pop()
+        seen += 1
+        if seen > _MOST:
+            raise RunError(f"runs/{run}.yaml must hold {_MOST:,} values at most; its aliases stand for more.")
+        if isinstance(value, Mapping):
+            waiting.extend(value.values())
+        elif isinstance(value, list | tuple):
+            waiting.extend(value)
+    return contents
+
+
+def check_names(entry: Mapping, run: str) -> None:
+    """Raise `RunError` unless an ``entry`` of ``run`` names its page, notebook and files and no path elsewhere."""
+    if not isinstance(entry["page"], str) or not _PAGE.fullmatch(entry["page"]):
+        raise RunError(
+            f"the name of a page must be letters, digits, '.', '_', '+' and '-'; got {entry['page']!r} in "
+            f"runs/{run}.yaml. Rename it."
+        )
+    if not isinstance(entry["notebook"], str) or not _PAGE.fullmatch(entry["notebook"]):
+        raise RunError(
+            f"{entry['page']} in runs/{run}.yaml must name a notebook by its name in notebooks/; got "
+            f"{entry['notebook']!r}."
+        )
+    for key in ("reads", "writes"):
+        for name in entry.get(key, ()):
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise RunError(
+                    f"{key} of {entry['page']} in runs/{run}.yaml must be a path below the compendium; "
+                    f"got {name!r}."
+                )
 
 
 def expanded(entries: Iterable[Mapping], run: str) -> list[dict]:

@@ -12,10 +12,21 @@ from pathlib import Path
 import yaml
 
 from biastransfer import paths
-from biastransfer.graph.entries import DATA, RunError, check_parameters, expanded, matched, named, with_data
+from biastransfer.graph.entries import (
+    DATA,
+    RunError,
+    bounded,
+    check_names,
+    check_parameters,
+    expanded,
+    matched,
+    named,
+    with_data,
+)
 
 RELEASED = "released"
 MAIN_BESIDE_RELEASED = "demo"
+_MALFORMED = (yaml.YAMLError, KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError)
 THREADS = 2  # of a kernel, unless the run says otherwise: the last bits of trained weights depend on it
 
 
@@ -71,7 +82,7 @@ def load_pages(run: str, data: Mapping[str, str] | None = None) -> list[Page]:
         raise RunError(f"RUN must be one of {', '.join(list_runs())}; got {run!r}.")
     data = {name: str(Path(path).resolve()) for name, path in (data or {}).items()}
     try:
-        contents = yaml.safe_load(paths.run_file(run).read_text(encoding="utf-8"))
+        contents = bounded(yaml.safe_load(paths.run_file(run).read_text(encoding="utf-8")), run)
         entries = expanded(contents["pages"], run)
         included = [page for other in contents.get("include", []) for page in load_pages(other, data)]
         own = {entry["page"] for entry in entries}
@@ -79,9 +90,9 @@ def load_pages(run: str, data: Mapping[str, str] | None = None) -> list[Page]:
         names = [*(page.name for page in included), *(entry["page"] for entry in entries)]
         threads = int(contents.get("threads", THREADS))
         pages = included + [_page(run, entry, data, names, threads) for entry in entries]
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+    except _MALFORMED as error:
         raise RunError(
-            f"runs/{run}.yaml must list pages, each with page and notebook; got {error!r}."
+            f"runs/{run}.yaml must list pages, each with page and notebook; got {repr(error)[:300]}."
         ) from error
     for name in names:
         if names.count(name) > 1:
@@ -149,6 +160,7 @@ def _check_data(run: str, data: Mapping[str, str], pages: list[Page]) -> None:
 
 
 def _page(run: str, entry: Mapping, data: Mapping[str, str], names: Sequence[str], threads: int) -> Page:
+    check_names(entry, run)
     notebook = paths.notebook(entry["notebook"])
     if not notebook.is_file():
         raise RunError(
