@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
+from scipy.stats import t as student
 
 from biastransfer.attribution.comparison import (
     MAPS,
@@ -42,7 +43,7 @@ def ranks(rows: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -> p
         values, sign = complete.to_numpy(), 1 if direction == "↓" else -1
         counts = (len(complete), len(table) - len(complete))
         names = [tuple(one.split(SEPARATOR)) for one in table]
-        if not len(complete):
+        if not complete.size:
             found += [(metric, fill, *one, direction, *[np.nan] * 5, *counts) for one in names]
             continue
         rank = rankdata(sign * values.mean(0))
@@ -80,7 +81,7 @@ def rank_agreement(
         (95 %, pictures resampled), itself (mean tau between the first fill's rankings in two independent
         resamples: what these few pictures give where nothing has changed), same_best, reversed (pairs of
         maps of which one is better under the first fill and the other under the second, each time with a
-        95 % interval that excludes 0), pairs, maps, n.
+        95 % interval of the paired difference, Student's t, that excludes 0), pairs, maps, n.
     """
     part = rows[rows["metric"] == metric]
     tables = {fill: picture_table(one) for fill, one in part.groupby("metric_fill", sort=False)}
@@ -121,15 +122,16 @@ def _agreement(a: np.ndarray, b: np.ndarray, sign: int, resamples: int, seed: in
     one, other = drawn[:, : a.shape[1]], drawn[:, a.shape[1] :]
     low, high = np.quantile(_tau(one, other), [0.025, 0.975])
     itself = float(_tau(one, resampled_means(a, resamples, seed + 1)).mean())
-    reversed_pairs = int((_order(one) * _order(other) < 0).sum())
+    reversed_pairs = int((_order(a) * _order(b) < 0).sum())
     return tau, float(low), float(high), itself, same, reversed_pairs, pairs
 
 
-def _order(drawn: np.ndarray) -> np.ndarray:
-    """Return for each pair of columns of (r, k) −1 or 1 where 95 % of rows agree on the smaller, else 0."""
-    left, right = np.triu_indices(drawn.shape[1], 1)
-    low, high = np.quantile(drawn[:, left] - drawn[:, right], [0.025, 0.975], axis=0)
-    return (low > 0).astype(int) - (high < 0)
+def _order(values: np.ndarray) -> np.ndarray:
+    """Return −1 or 1 for each pair of columns of (n, k), the smaller; 0 where a 95 % interval holds 0."""
+    left, right = np.triu_indices(values.shape[1], 1)
+    d = values[:, left] - values[:, right]
+    half = student.ppf(0.975, len(d) - 1) * d.std(0, ddof=1) / np.sqrt(len(d))
+    return (d.mean(0) > half).astype(int) - (d.mean(0) < -half)
 
 
 def _tau(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -151,7 +151,8 @@ def run_evaluation(
         Whether what only runs forward uses a copy with batch normalisation folded away: about 1.15 times
         as fast, the same values to 2e-6. For a `Backbone`.
     batch_size : int
-        Pictures a forward pass; it changes no value beyond rounding.
+        Pictures a forward pass; it changes no value beyond rounding, and how many are sent to fill the last
+        pass up.
     seed : int
         Of methods and fills that draw random numbers; each picture has a seed of its own from it and its
         pixels.

@@ -132,11 +132,11 @@ def chapter_numbers(tables: Mapping[str, pd.DataFrame], painter: str) -> dict[st
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        As `evaluation_study.attribution_study` returns them.
+        As `evaluation_study.attribution_study` returns them, by their names without "attribution".
     painter : str
         The in-painter.
     """
-    rows = tables["attribution"]
+    rows = tables[""]
     deletion = rows[rows["metric"] == "deletion"]
     found: dict[str, float | int | str] = {
         "n_pictures": rows["picture"].nunique(),
@@ -169,11 +169,7 @@ def chapter_numbers(tables: Mapping[str, pd.DataFrame], painter: str) -> dict[st
     beaten = beaten[~beaten["method"].isin(controls(beaten["method"]))]
     found["n_control"] = len(beaten)
     found["n_beat_control"] = int(((beaten["p_holm"] < 0.05) & beaten["better"]).sum())
-    return (
-        found
-        | _steadiness(tables["attribution_robustness"], painter)
-        | _signal(tables["attribution_signal"], painter)
-    )
+    return found | _steadiness(tables["_robustness"], painter) | _signal(tables["_signal"], painter)
 
 
 def _verdict(agreement: pd.Series) -> str:

@@ -55,6 +55,8 @@ class Explained:
                 "a plain module needs transform=, which says how pictures are cropped and resized: a "
                 "backbones.Transform, or boxes.Warp for one that takes pixels in [0, 1]."
             )
+        if fold and not ours:
+            raise ValueError("only a Backbone is folded; got a module. Leave fold out.")
         module = backbone.module if ours else backbone
         normalise = crop if isinstance(crop, Transform) and not ours else None
         known = [identity(module), identity(normalise), backbone.transform.to_dict() if ours else ""]
@@ -133,7 +135,7 @@ def rows_of(
         try:
             with _counted(subject.scores[_forward_only(job.method)]) as cost:
                 heat = explain(subject, job, batch_size)
-        except Exception as problem:  # a map that fails is counted, whatever it fails by
+        except Exception as problem:  # counted, whatever it fails by
             return [_row(keys, one, {"reason": f"heat map: {_said(problem)}"}) for one in measures], key
         write_map(place, key, heat)
         record = {"metrics": {}, **cost}

@@ -144,7 +144,7 @@ def map_ranks(frame: pd.DataFrame) -> Figure:
             _point(ax, part.loc[one], at + shift, look["color"], look["marker"], "rank")
     _rows(ax, range(len(maps)), [titled(*one) for one in maps])
     ax.set(xlabel="rank by deletion AUC, 1 is best", xlim=(0.3, len(maps) + 0.7))
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params(axis="x", integer=True)
     handles = _fill_handles(lanes, "removed with ")
     figure.legend(handles=handles, loc="outside upper left", ncols=2, handlelength=1)
     plt.close(figure)
