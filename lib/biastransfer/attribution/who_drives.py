@@ -17,7 +17,7 @@ from biastransfer.attribution.person_pictures import (
     coco_person_pictures,
     scene_person_pictures,
 )
-from biastransfer.attribution.person_removal import RemovalCosines, removal_cosines
+from biastransfer.attribution.person_removal import REMOVED, removal_cosines
 from biastransfer.attribution.removal_effects import associations, effects
 from biastransfer.backbones import Backbone, load_backbone
 from biastransfer.embed import Condition, conditions, embed
@@ -159,6 +159,27 @@ def explain(
     return dataclasses.replace(found, shares=shares)
 
 
+def map_settings(*, stride: int, samples: int, steps: int = 16) -> dict[str, dict]:
+    """Return the chapter's methods and their settings, for `explain`; the last two are controls.
+
+    Parameters
+    ----------
+    stride : int
+        Of the sliding patch, in pixels.
+    samples : int
+        Perturbed pictures of LIME.
+    steps : int
+        Points of integrated gradients.
+    """
+    return {
+        "sliding_patch": {"stride": stride},
+        "lime": {"n_samples": samples},
+        "integrated_gradients": {"n_steps": steps},
+        "random_map": {},
+        "gaussian_map": {},
+    }
+
+
 def in_turn(pictures: Sequence[PersonPicture], count: int) -> list[PersonPicture]:
     """Return up to ``count`` pictures, one of each object and gender in turn, in their own order.
 
@@ -178,7 +199,7 @@ def in_turn(pictures: Sequence[PersonPicture], count: int) -> list[PersonPicture
 
 def remove(
     given: Study, fills: Sequence[str], *, resamples: int = 2000, seed: int = 0
-) -> tuple[pd.DataFrame, RemovalCosines]:
+) -> dict[str, pd.DataFrame]:
     """Remove person, object and a control from every picture of a study, and say what leaves.
 
     Parameters
@@ -191,17 +212,27 @@ def remove(
 
     Returns
     -------
-    DataFrame
-        `KEYS`, fill, then as `removal_effects.effects`.
-    RemovalCosines
-        What it was computed from.
+    dict
+        ``removal``: `KEYS`, fill, then as `removal_effects.effects`. ``removal_pictures``: `KEYS`, fill,
+        picture, object, attribute, control (how it was placed), the areas of person and object, and s with each
+        part removed. ``removal_skipped``: picture, reason.
     """
     found = removal_cosines(given.networks, given.sets, given.pictures.pictures, fills, seed=seed)
     pooled = "pictures" if given.set_name.startswith("mini") else "objects"
-    parts = []
+    parts, single = [], []
     for (condition, fill), cosines in found.cosines.items():
         one = associations(cosines, found.pictures, given.sets[condition], resamples=resamples, seed=seed)
         keys = {"run": given.run, "set": given.set_name, **condition._asdict(), "fill": fill}
         part = effects(one, pooled=pooled)
         parts.append(pd.concat([pd.DataFrame([keys] * len(part)), part], axis=1))
-    return pd.concat(parts, ignore_index=True), found
+        scores = pd.DataFrame(one.s.T.round(6), columns=[f"s_{removed}" for removed in REMOVED])
+        places = found.places.rename(columns={"person": "person_area", "object": "object_area"}).round(4)
+        places.insert(1, "object", one.objects)
+        places.insert(2, "attribute", one.attributes)
+        single.append(pd.concat([pd.DataFrame([keys] * len(places)), places, scores], axis=1))
+    skipped = pd.concat([given.pictures.skipped, found.skipped], ignore_index=True)
+    return {
+        "removal": pd.concat(parts, ignore_index=True),
+        "removal_pictures": pd.concat(single, ignore_index=True),
+        "removal_skipped": skipped,
+    }

@@ -7,11 +7,13 @@ from .error_rates import error_rates
 from .heat_maps import heat_maps, removals
 from .layers import transfer_by_layer
 from .overview import similarity_overview
+from .pixels import association_gallery, region_shares, removal_effects
 from .printed import items_for_power, printed_associations, printed_p_against_z, printed_scores
 from .style import set_style
 from .verdicts import verdicts
 
 __all__ = [
+    "association_gallery",
     "associations",
     "contact_sheet",
     "error_rates",
@@ -24,7 +26,9 @@ __all__ = [
     "printed_associations",
     "printed_p_against_z",
     "printed_scores",
+    "region_shares",
     "remaining_signal",
+    "removal_effects",
     "removals",
     "sanity",
     "set_sizes",

@@ -1,0 +1,88 @@
+"""The numbers of chapter 07, from its tables alone: a page that shows committed results has no more."""
+
+import numpy as np
+import pandas as pd
+
+from biastransfer.attribution.person_removal import REDRAWN
+from biastransfer.attribution.removal_effects import ALL
+from biastransfer.attribution.removal_verdicts import carriers, in_words, leaving, share_summary
+
+STAGES = {"before": "pretrained", "after": "finetuned"}
+
+
+def chapter_numbers(pixels: pd.DataFrame, removal: pd.DataFrame, pictures: pd.DataFrame, fill: str) -> dict:
+    """Return name → number or words, for both stages and the first finetuning.
+
+    Parameters
+    ----------
+    pixels, removal, pictures : DataFrame
+        The chapter's tables: shares of maps, effects of removals, and what was measured of each picture.
+    fill : str
+        The in-painter whose removals are told in the first place.
+
+    Returns
+    -------
+    dict
+        ``person_before``, ``elsewhere_after``, …: share that leaves with a part, in words, with its interval;
+        ``redrawn_…``: the same where the scene was drawn again without the person; ``d_…``, ``d_without_…``:
+        effect sizes; ``map_…``: share of the map on the person, beside ``area``; counts.
+    """
+    seed = int(removal.loc[removal["stage"] == STAGES["after"], "seed"].min())
+    found: dict[str, float | int | str] = {"n_pictures": pictures["picture"].nunique()}
+    found |= {
+        f"n_{one}": int((pictures.drop_duplicates("picture")["attribute"] == one).sum())
+        for one in ("man", "woman")
+    }
+    one_seed = removal[(removal["seed"] == seed) | (removal["stage"] == STAGES["before"])].assign(seed=0)
+    for when, stage in STAGES.items():
+        for part in ("person", "elsewhere", "object"):
+            found[f"{part}_{when}"] = in_words(leaving(one_seed, fill, removed=part)[stage])
+        exact = leaving(one_seed, REDRAWN).get(stage)
+        found[f"redrawn_{when}"] = in_words(exact) if exact else "not known for photographs"
+        whole = leaving(one_seed, fill, removed="nothing")[stage]
+        found[f"difference_{when}"] = f"{whole['value']:.3f} ({whole['low']:.3f} to {whole['high']:.3f})"
+        chosen = one_seed[
+            (one_seed["object"] == ALL) & (one_seed["kind"] == "d") & (one_seed["fill"] == fill)
+        ]
+        d = chosen[chosen["stage"] == stage].set_index("removed")["value"]
+        found[f"d_{when}"], found[f"d_without_{when}"] = d["nothing"], d["person"]
+        found[f"map_{when}"] = _on_person(pixels, stage)
+    area = share_summary(pixels[pixels["region"] == "person"])["area"]
+    found["area"] = float(area.mean()) if len(area) else float("nan")
+    verdicts = carriers(one_seed[one_seed["fill"] == fill])
+    counts = verdicts["verdict"].value_counts()
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return found | {"verdicts": listed, "n_verdicts": len(verdicts), "fill": fill}
+
+
+def _on_person(pixels: pd.DataFrame, stage: str) -> str:
+    """Return the smallest and largest mean share on the person over the maps that are no controls."""
+    chosen = (pixels["stage"] == stage) & (pixels["region"] == "person") & (pixels["score"] == "association")
+    summary = share_summary(pixels[chosen])
+    summary = summary[(summary["measure"] == "share") & (summary["fill"] != "") & summary["value"].notna()]
+    if not len(summary):
+        return "no share"
+    return f"{100 * summary['value'].min():.0f} to {100 * summary['value'].max():.0f} %"
+
+
+def difference_table(removal: pd.DataFrame, kind: str = "difference") -> pd.DataFrame:
+    """Return what each removal takes of the association over all objects, a row a removal and fill.
+
+    Parameters
+    ----------
+    removal : DataFrame
+    kind : {"difference", "d"}
+
+    Returns
+    -------
+    DataFrame
+        stage, seed, fill, removed, value, left and share with intervals as text, n.
+    """
+    chosen = removal[(removal["object"] == ALL) & (removal["kind"] == kind) & removal["value"].notna()].copy()
+    for name in ("left", "share"):
+        bounds = zip(chosen[f"{name}_low"], chosen[f"{name}_high"])
+        chosen[f"{name}, 95 %"] = [f"{a:.2f} to {b:.2f}" if np.isfinite(a) else np.nan for a, b in bounds]
+    chosen["n"] = chosen["n_man"].astype(str) + " + " + chosen["n_woman"].astype(str)
+    columns = ["stage", "seed", "fill", "removed", "value", "left", "left, 95 %", "share", "share, 95 %", "n"]
+    repeated = (chosen["removed"] == "nothing") & chosen.duplicated(["stage", "seed", "removed"])
+    return chosen.loc[~repeated, columns]
