@@ -41,7 +41,8 @@ def ranks(rows: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -> p
         ranked = table.dropna(axis=1, how="all")
         complete = ranked.dropna()
         values, sign = complete.to_numpy(), 1 if direction == "↓" else -1
-        counts = (len(complete), len(table) - len(complete))
+        n = len(complete) if complete.size else 0
+        counts = (n, len(table) - n)
         names = [tuple(one.split(SEPARATOR)) for one in table]
         if not complete.size:
             found += [(metric, fill, *one, direction, *[np.nan] * 5, *counts) for one in names]

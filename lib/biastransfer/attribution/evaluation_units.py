@@ -186,11 +186,8 @@ def _measure(subject: Subject, heat: np.ndarray, job: MetricJob, batch_size: int
                 result = metric.measure(heat, _region(subject, metric.needs), **job.options)
         except Exception as problem:  # a metric that fails is counted, whatever it fails by
             return {"reason": _said(problem), "failed": True}
-    values = {
-        "value": float(result.value),
-        "reason": result.reason,
-        "at_floor": getattr(result, "at_area_floor", None),
-    }
+    floor = getattr(result, "at_area_floor", None)
+    values = {"value": float(result.value), "reason": result.reason, "at_floor": floor}
     if hasattr(result, "scores"):
         values["curve"] = [result.fractions.tolist(), result.scores.tolist()]
     return {"metric": job.metric, "metric_fill": job.fill, **values, **cost}
