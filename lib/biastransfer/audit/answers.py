@@ -2,6 +2,8 @@
 
 from math import inf
 
+from biastransfer.audit.words import brief, interval, signed
+
 SMALL = 5  # pictures: below it an interval over pictures says next to nothing
 
 
@@ -24,7 +26,8 @@ def cannot_show(facts: dict) -> list[str]:
     facts : dict
         Of an audit.
     """
-    said = [*_of_roles(facts), *_of_networks(facts), *_of_pictures(facts)]
+    roles = [one[0].upper() + one[1:] for one in _of_roles(facts)]
+    said = [*roles, *_of_networks(facts), *_of_pictures(facts)]
     detectable = [row["detectable"] for row in facts["associations"] if row["detectable"] is not None]
     if detectable:
         n = facts["associations"][0]
@@ -38,17 +41,10 @@ def cannot_show(facts: dict) -> list[str]:
     for row in facts["transfer"]:
         if row["r_significant"] is None:
             said.append(
-                f"The score over {row['n_items']} {row['kind']}-class items cannot be significant, "
+                f"A score over {row['n_items']} {row['kind']}-class items cannot be significant, "
                 "whatever it is: there are too few of them."
             )
     return said
-
-
-def interval(low, high, digits: int = 2) -> str:
-    """Return a 95 % interval from ``low`` to ``high`` in words, with as many ``digits``."""
-    if low is None or high is None:
-        return "no interval"
-    return f"95 % interval {low:.{digits}f} to {high:.{digits}f}"
 
 
 def _association(facts: dict) -> str:
@@ -63,12 +59,17 @@ def _association(facts: dict) -> str:
         top = max(own, key=lambda row: abs(row["effect_size"]))
         found = sum((row["p_holm"] if row["p_holm"] is not None else inf) < 0.05 for row in own)
         nearer = top["A"] if top["effect_size"] > 0 else top["B"]
+        size = f"{signed(top['effect_size'])} ({interval(top['low'], top['high'])})"
         parts.append(
             f"{_stage(facts, stage)} {found} of {len(own)} associations stand after correction; the largest "
-            f"is d = {top['effect_size']:.2f} ({interval(top['low'], top['high'])}) for {top['A']} against "
-            f"{top['B']}, with {top['X']} nearer to {nearer} than {top['Y']}"
+            f"is d = {size} for {_pair(top)}, with "
+            f"{brief(top['X'])} nearer to {brief(nearer)} than {brief(top['Y'])}"
         )
     return "; ".join(parts) + "."
+
+
+def _pair(row: dict) -> str:
+    return f"{brief(row['A'])} against {brief(row['B'])}"
 
 
 def _stage(facts: dict, stage: str) -> str:
@@ -85,7 +86,7 @@ def _transfer(facts: dict) -> str:
             "is 1 by construction and nothing was changed."
         )
     scores = [
-        f"{row['r']:.2f} over {row['n_items']} {row['kind']}-class items "
+        f"{signed(row['r'])} over {row['n_items']} {row['kind']}-class items "
         f"({interval(row['low'], row['high'])})"
         for row in facts["transfer"]
         if row["r"] is not None
@@ -101,7 +102,7 @@ def _transfer(facts: dict) -> str:
         top = max(known, key=lambda row: abs(row["change"]))
         said += (
             f"; {len(moved)} of {len(known)} associations changed by more than their intervals, most that of "
-            f"{top['A']} against {top['B']}, by {top['change']:+.2f} ({interval(top['low'], top['high'])})"
+            f"{_pair(top)}, by {signed(top['change'])} ({interval(top['low'], top['high'])})"
         )
     return said + "."
 
@@ -131,10 +132,16 @@ def _of_roles(facts: dict) -> list[str]:
     roles, classes = facts["roles"], {row["name"] for row in facts["pictures"]["classes"]}
     said = []
     if len(roles["attributes"]) < 2:
-        found = f"the set has one, {roles['attributes'][0]}" if roles["attributes"] else "the set shows none"
+        found = (
+            f"the set has one, {brief(roles['attributes'][0])}"
+            if roles["attributes"]
+            else "the set shows none"
+        )
         said.append(f"an association compares two attributes, and {found}.")
     elif missing := [one for one in roles["attributes"] if one not in classes]:
-        said.append(f"an association needs pictures of both attributes alone; {missing[0]} has no class.")
+        said.append(
+            f"an association needs pictures of both attributes alone; {brief(missing[0])} has no class."
+        )
     if len(roles["objects"]) < 2:
         said.append(f"an association needs two objects to compare; the set has {len(roles['objects'])}.")
     if roles["random"] is None:
@@ -159,10 +166,12 @@ def _of_networks(facts: dict) -> list[str]:
 
 def _of_pictures(facts: dict) -> list[str]:
     pictures, said = facts["pictures"], []
-    small = [f"{row['name']} ({row['used']})" for row in pictures["classes"] if 0 < row["used"] < SMALL]
+    small = [
+        f"{brief(row['name'])} ({row['used']})" for row in pictures["classes"] if 0 < row["used"] < SMALL
+    ]
     if small:
         said.append(f"Classes of fewer than {SMALL} pictures say next to nothing: {', '.join(small)}.")
-    unused = [row["name"] for row in pictures["classes"] if row["role"] == "not used"]
+    unused = [brief(row["name"]) for row in pictures["classes"] if row["role"] == "not used"]
     if unused:
         said.append(f"Classes without a role were left out: {', '.join(unused)}.")
     doubled = [row for row in pictures["findings"] if row["check"] == "in two classes"]

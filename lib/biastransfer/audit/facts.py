@@ -80,7 +80,7 @@ def collect(
                 "kind": row["kind"],
                 "classes": [shown[k] for k in row["item"].split("|")],
             }
-            | _picked(row, SIMILARITY, {"thumbnail": "colour_and_layout"})
+            | _picked(row, SIMILARITY, RENAMED | {"n": "n_pictures"})
             for row in measures.similarities.to_dict("records")
         ],
         "transfer": [_picked(row, TRANSFER, RENAMED) for row in measures.transfer.to_dict("records")],

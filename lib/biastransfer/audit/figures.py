@@ -14,7 +14,7 @@ from biastransfer.audit.roles import Roles
 
 LONGEST = 22  # characters of a class name in a figure
 STAGES = {"before": "pretrained", "after": "finetuned"}  # as the charts call them
-LEGEND = {"pretrained": "before", "finetuned, a marker a seed": "after", "one seed": "before and after"}
+LEGEND = {"pretrained": "before", "finetuned, a marker a seed": "after", "one seed": "score"}
 
 
 def figures(measures: Measures, roles: Roles, names: dict[str, str]) -> dict[str, str]:

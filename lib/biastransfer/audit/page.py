@@ -9,9 +9,10 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from biastransfer.audit.maps import Explained
+from biastransfer.audit.words import brief, signed
 
 NONE = "–"
-LONGEST = 80  # characters of a class name in a sentence or table; the JSON file has all
+METHODS = {"sliding_patch": "sliding patch", "gradcam": "Grad-CAM"}
 
 
 def render(facts: dict, figures: dict[str, str], explained: Sequence[Explained]) -> str:
@@ -66,30 +67,15 @@ def download_link(file: Path | str, text: str = "") -> str:
     return f'<a download="{name}" href="data:{kind};base64,{data}">{html.escape(text or path.name)}</a>'
 
 
-def brief(text: str, longest: int = LONGEST) -> str:
-    """Return a text on one line and not longer than ``longest``: names may be anything.
-
-    Examples
-    --------
-    >>> brief("two\\nlines"), brief("abcdef", 4)
-    ('two lines', 'abc…')
-    """
-    line = " ".join(str(text).split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
 def _by_stage(one: Explained) -> dict[str, list[tuple[str, str]]]:
     stages: dict[str, list[tuple[str, str]]] = {}
     for stage, method, uri in one.maps:
-        stages.setdefault(stage, []).append((method.replace("_", " "), uri))
+        stages.setdefault(stage, []).append((METHODS.get(method, method), uri))
     return stages
 
 
 def _number(value, digits: int = 2) -> str:
-    if value is None:
-        return NONE
-    shown = f"{value:.{digits}f}".replace("-", "−")
-    return shown.removeprefix("−") if not shown.strip("−0.") else shown
+    return NONE if value is None else signed(value, digits)
 
 
 def _span(low, high, digits: int = 2) -> str:

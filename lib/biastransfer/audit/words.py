@@ -1,0 +1,34 @@
+"""Numbers and names as an audit's sentences and tables show them."""
+
+LONGEST = 80  # characters of a class name in a sentence or table; the JSON file has all
+
+
+def interval(low, high, digits: int = 2) -> str:
+    """Return a 95 % interval from ``low`` to ``high`` in words, with as many ``digits``."""
+    if low is None or high is None:
+        return "no interval"
+    return f"95 % interval {signed(low, digits)} to {signed(high, digits)}"
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """Return a ``value`` with ``digits`` and a minus sign that is one.
+
+    Examples
+    --------
+    >>> signed(-0.5), signed(-0.001)
+    ('−0.50', '0.00')
+    """
+    shown = f"{value:.{digits}f}"
+    return shown.replace("-", "−") if shown.strip("-0.") else shown.removeprefix("-")
+
+
+def brief(text: str, longest: int = LONGEST) -> str:
+    """Return a text on one line and not longer than ``longest``: names may be anything.
+
+    Examples
+    --------
+    >>> brief("two\\nlines"), brief("abcdef", 4)
+    ('two lines', 'abc…')
+    """
+    line = " ".join(str(text).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
