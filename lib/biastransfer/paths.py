@@ -50,7 +50,7 @@ def _run_name(run: str) -> str:
 
 
 def weights(*parts: str) -> Path:
-    """Return a path below ``data/raw/weights``: published checkpoints under the names they were published by."""
+    """Return a path below ``data/raw/weights``: published checkpoints under their published names."""
     return raw("weights", *parts)
 
 

@@ -1,5 +1,4 @@
 """Hostile archives, checkpoints, pictures and vectors."""
-# ruff: noqa: E501 -- an input, its reader and what has to happen stand on one line
 
 import io
 import os

@@ -15,6 +15,7 @@ DATA = {
     "COCO_MINI": "a folder of some COCO pictures with annotations/instances.json and captions.json",
     "COCO": "the folder of COCO 2017: annotations, train2017 and val2017",
     "OPENIMAGES": "the folder of Open Images: its CSV files and pictures",
+    "BOXES": "a folder of photographs, images, with boxes in COCO's format, instances.json",
 }
 _NAME = re.compile(r"\$(\w+)")
 _PAGE = re.compile(r"\w[\w.+-]{0,199}")  # it becomes a file's name
@@ -55,7 +56,7 @@ def bounded(contents, run: str):
 
 
 def check_names(entry: Mapping, run: str) -> None:
-    """Raise `RunError` unless an ``entry`` of ``run`` names its page, notebook and files and no path elsewhere."""
+    """Raise `RunError` unless an ``entry`` of ``run`` names its page, notebook and files as it must."""
     if not isinstance(entry["page"], str) or not _PAGE.fullmatch(entry["page"]):
         raise RunError(
             f"the name of a page must be letters, digits, '.', '_', '+' and '-'; got {entry['page']!r} in "

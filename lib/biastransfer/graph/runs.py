@@ -26,7 +26,7 @@ from biastransfer.graph.entries import (
 
 RELEASED = "released"
 MAIN_BESIDE_RELEASED = "demo"
-_MALFORMED = (yaml.YAMLError, KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError)
+_MALFORMED = (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError)
 THREADS = 2  # of a kernel, unless the run says otherwise: the last bits of trained weights depend on it
 
 
@@ -90,6 +90,8 @@ def load_pages(run: str, data: Mapping[str, str] | None = None) -> list[Page]:
         names = [*(page.name for page in included), *(entry["page"] for entry in entries)]
         threads = int(contents.get("threads", THREADS))
         pages = included + [_page(run, entry, data, names, threads) for entry in entries]
+    except RunError:
+        raise
     except _MALFORMED as error:
         raise RunError(
             f"runs/{run}.yaml must list pages, each with page and notebook; got {repr(error)[:300]}."
