@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 RUN ?= demo
 # folders that a run may take (biastransfer.graph.entries says what each is)
-DATA := RELEASED COCO_MINI COCO OPENIMAGES
+DATA := RELEASED COCO_MINI COCO OPENIMAGES BOXES
 CORES ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -17,7 +17,7 @@ export JUPYTER_PLATFORM_DIRS := 1
 
 help:
 	@echo 'make book [RUN=demo]     set up, execute what is stale, render the book: _build/html/index.html'
-	@echo 'make book RUN=released RELEASED=<folder or tar> COCO_MINI=<folder>   the same, computed from real photographs'
+	@echo 'make book RUN=released RELEASED=<folder or tar> COCO_MINI=<folder> BOXES=<folder>   the same, from real photographs'
 	@echo 'make book RUN=paper COCO=<folder> OPENIMAGES=<folder> RELEASED=<folder or tar>   the whole programme'
 	@echo 'make test                unit tests, every notebook executed twice and compared, the book'
 	@echo 'make check               style, types, layers and budgets'
