@@ -31,7 +31,7 @@ def men(objects: Sequence[str], dose: float, *, seed: int = 0, shuffled: bool = 
     objects : sequence of str, length n
         The object of each picture, of `PLUS` or `MINUS`.
     dose : float
-        In [-1, 1]: the share of men beside objects of `PLUS` is (1 + dose) / 2, beside `MINUS` (1 − dose) / 2.
+        In [-1, 1]: men are (1 + dose) / 2 of the people beside `PLUS`, (1 − dose) / 2 beside `MINUS`.
     seed : int
         Which pictures.
     shuffled : bool

@@ -7,16 +7,26 @@ import numpy as np
 import torch
 
 from biastransfer.backbones import Backbone, load_backbone
+from biastransfer.finetune.recipes import RECIPES
 from biastransfer.finetune.settings import Recipe
 from biastransfer.planted.doses import checked_dose, men, realised
 from biastransfer.planted.measures import Seen, look
 from biastransfer.planted.scenes import Pool, classes, draw_analysis, draw_pool
-from biastransfer.planted.stage import Stage, new_stage, stage_inputs, train, vectors
+from biastransfer.planted.stage import (
+    Pixels,
+    Stage,
+    new_stage,
+    read_pixels,
+    stage_inputs,
+    train,
+    usual_rate,
+    vectors,
+)
 
 OBJECTS = ("car", "cat", "handbag", "skateboard")  # two of each planted group
 # what becomes of the bias of the first training in the second, as shares of the highest dose
 CONSTRUCTIONS = {"none": (0, 0), "kept": (1, 1), "added": (0, 1), "flipped": (1, -1), "removed": (1, 0)}
-PRETRAINED = "pretrained"
+PRETRAINED, FULL, POOL = "pretrained", "full", "training pool"
 _SECOND = 1000  # added to the seed of a second training: other twins, another order
 
 
@@ -39,8 +49,18 @@ class Network:
 
     @property
     def null(self) -> bool:
-        """Whether nothing was planted: dose 0, or the people shuffled, straight from the pretrained network."""
-        return not self.construction and (self.shuffled or self.dose == 0)
+        """Whether nothing was planted by a first training of the last stage: dose 0, or people shuffled."""
+        return self.direct and (self.shuffled or self.dose == 0)
+
+    @property
+    def direct(self) -> bool:
+        """Whether only the last stage was trained, straight from the pretrained network."""
+        return not self.construction and self.how == "stage"
+
+    @property
+    def plain(self) -> tuple[float, int] | None:
+        """Return dose and seed of a `direct` network that was not shuffled, else None."""
+        return (self.dose, self.seed) if self.direct and not self.shuffled else None
 
 
 @dataclass(frozen=True)
@@ -61,22 +81,30 @@ class Bench:
 
     backbone: Backbone
     pool: Pool
-    inputs: torch.Tensor
-    analysis: dict[str, torch.Tensor]
+    pixels: dict[str, Pixels]
+    stored: dict[str, torch.Tensor]
     labels: str
     recipe: Recipe
 
-    def fit(self, stage: Stage, dose: float, seed: int, shuffled: bool = False) -> tuple[float, float]:
+    def start(self, seed: int = 0, how: str = "stage") -> Stage:
+        """Return a pretrained stage with a new head: the last, or by ``how`` the ``full`` network."""
+        return new_stage(self.backbone, classes(self.labels), seed=seed, full=how == FULL)
+
+    def fit(self, stage: Stage, dose: float, seed: int, mixed: bool, how: str) -> tuple[float, float]:
         """Train a ``stage`` at a ``dose`` in place; return the dose that was there and the last loss."""
-        who = men(self.pool.objects, dose, seed=seed, shuffled=shuffled)
+        who = men(self.pool.objects, dose, seed=seed, shuffled=mixed)
         rows = 2 * np.arange(len(who)) + ~who
+        inputs, rate = self.stored[POOL][rows], self.recipe.lr
+        if how == FULL:
+            inputs, rate = self.pixels[POOL].of(rows), RECIPES["demo"].rate(self.backbone.name)
         truth = self.pool.labels(who, self.labels)
-        losses = train(stage, self.inputs[rows], truth, self.recipe, rate=self.recipe.lr, seed=seed)
+        losses = train(stage, inputs, truth, self.recipe, rate=rate, seed=seed)
         return realised(self.pool.objects, who), float(np.mean(losses[-8:]))
 
-    def embedded(self, stage: Stage) -> dict[str, np.ndarray]:
+    def embedded(self, stage: Stage, how: str = "stage") -> dict[str, np.ndarray]:
         """Return class → embeddings of the analysis set by a ``stage``."""
-        return {name: vectors(stage, inputs) for name, inputs in self.analysis.items()}
+        source = self.pixels if how == FULL else self.stored
+        return {name: vectors(stage, inputs) for name, inputs in source.items() if name != POOL}
 
 
 def recipe(epochs: int, rate: float, size: int) -> Recipe:
@@ -93,11 +121,12 @@ def experiment(
     seeds: Sequence[int],
     shuffled: int = 4,
     constructions: Sequence[str] = tuple(CONSTRUCTIONS),
+    full: Sequence[float] = (),
     pairs: int = 20,
     pictures: int = 60,
     labels: str = "gender",
     epochs: int = 8,
-    rate: float = 0.4,
+    rate: float | None = None,
     size: int = 128,
     seed: int = 0,
 ) -> Experiment:
@@ -115,12 +144,16 @@ def experiment(
         Networks more whose people were exchanged at random after dosing with the highest dose, seeds 0, 1, ….
     constructions : sequence of str
         Of `CONSTRUCTIONS`: second trainings, one a seed, from the network of the first dose on.
+    full : sequence of float
+        Doses, also trained as full networks, a seed each, at the demo recipe's rate.
     pairs, pictures : int
         Training pictures an object and dose; analysis pictures a class.
     labels : {"gender", "person"}
         See `Pool.labels`.
-    epochs, rate, size : int, float, int
-        Of the recipe.
+    epochs, size : int
+        Of the recipe; pixels a side.
+    rate : float, optional
+        Peak learning rate; default that of `stage.RATES`.
     seed : int
         Of the pictures.
 
@@ -133,62 +166,72 @@ def experiment(
     ValueError
         A dose out of range or missing, no seed, an unknown construction.
     """
-    doses = _checked(doses, seeds, constructions)
-    bench = _bench(backbone, pairs, pictures, labels, recipe(epochs, rate, size), seed)
-    told, found = [], []
-    stages: dict[tuple[float, int], Stage] = {}
-    plan = [(dose, k, False) for k in seeds for dose in doses]
-    plan += [(max(doses), k, True) for k in range(shuffled)]
-    for dose, k, mixed in plan:
-        stage = new_stage(bench.backbone, classes(labels), seed=k)
-        there, loss = bench.fit(stage, dose, k, mixed)
-        told.append(Network(PRETRAINED, dose, k, mixed, "", "stage", there, loss))
-        found.append(bench.embedded(stage))
-        if not mixed and dose in (0, max(doses)):
-            stages[dose, k] = stage
-    before = [look(bench.embedded(new_stage(bench.backbone, classes(labels))))] * len(told)
-    seen = [look(one) for one in found]
-    of_first = {(one.dose, one.seed): place for place, one in enumerate(told) if not one.shuffled}
+    doses = _checked(doses, seeds, constructions, full)
+    used = recipe(epochs, rate or usual_rate(backbone), size)
+    bench = _bench(backbone, pairs, pictures, labels, used, seed)
+    pretrained = bench.embedded(bench.start())
+    made = _first(bench, doses, seeds, shuffled, full)
     for name in constructions:
         first, second = (share * max(doses) for share in CONSTRUCTIONS[name])
         for k in seeds:
-            stage = stages[first, k].copy()
-            there, loss = bench.fit(stage, second, k + _SECOND)
-            told.append(Network(first, second, k, False, name, "stage", there, loss))
-            found.append(bench.embedded(stage))
-            before.append(seen[of_first[first, k]])
-    seen += [look(one) for one in found[len(seen) :]]
-    sizes = {name: len(z) for name, z in found[0].items()}
-    return Experiment(told, seen, before, sizes, found, _notes(bench, backbone))
+            start = next(one for one in made if one[0].plain == (first, k))
+            made.append(_trained(bench, start[1].copy(), second, k, start=first, construction=name))
+    told, _, vectors_of = zip(*made)
+    seen = [look(one) for one in vectors_of]
+    place = {one.plain: seen[k] for k, one in enumerate(told) if one.plain}
+    before = [place[one.start, one.seed] if one.construction else look(pretrained) for one in told]
+    sizes = {name: len(z) for name, z in pretrained.items()}
+    return Experiment(list(told), seen, before, sizes, list(vectors_of), _notes(bench, backbone))
 
 
-def _checked(doses, seeds, constructions) -> list[float]:
+def _first(bench: Bench, doses, seeds, shuffled: int, full) -> list[tuple[Network, Stage, dict]]:
+    """Train from the pretrained network on: every dose and seed, the shuffled, and the full networks."""
+    plan = [(dose, k, False, "stage") for k in seeds for dose in doses]
+    plan += [(max(doses), k, True, "stage") for k in range(shuffled)]
+    plan += [(dose, k, False, FULL) for k in seeds for dose in full]
+    return [
+        _trained(bench, bench.start(k, how), dose, k, mixed=mixed, how=how) for dose, k, mixed, how in plan
+    ]
+
+
+def _trained(bench: Bench, stage: Stage, dose, seed, *, start=PRETRAINED, construction="", mixed=False,
+             how="stage") -> tuple[Network, Stage, dict]:  # fmt: skip
+    there, loss = bench.fit(stage, dose, seed + (_SECOND if construction else 0), mixed, how)
+    told = Network(start, dose, seed, mixed, construction, how, there, loss)
+    return told, stage, bench.embedded(stage, how)
+
+
+def _checked(doses, seeds, constructions, full) -> list[float]:
     doses = sorted({checked_dose(dose) for dose in doses})
     if unknown := sorted(set(constructions) - set(CONSTRUCTIONS)):
         raise ValueError(
             f"unknown construction {', '.join(unknown)}; known: {', '.join(CONSTRUCTIONS)}. Name those."
         )
-    if 0 not in doses or len(doses) < 3 or not seeds:
+    if 0 not in doses or len(doses) < 3 or max(doses) <= 0 or not seeds:
         raise ValueError(
-            f"the experiment needs three doses, 0 among them, and a seed; got {doses} and seeds {list(seeds)}."
+            "the experiment needs three doses, 0 and one above 0 among them, and a seed; got doses "
+            f"{doses} and seeds {list(seeds)}."
         )
+    for dose in full:
+        checked_dose(dose)
     return doses
 
 
 def _bench(name: str, pairs: int, pictures: int, labels: str, used: Recipe, seed: int) -> Bench:
-    pool, files = draw_pool(pairs, seed=seed), draw_analysis(OBJECTS, pictures, seed=seed)
+    pool = draw_pool(pairs, seed=seed)
+    files = {POOL: pool.files.ravel().tolist(), **draw_analysis(OBJECTS, pictures, seed=seed)}
     backbone = load_backbone(name)
-    inputs = stage_inputs(backbone, pool.files.ravel().tolist(), used.size)
-    analysis = {kind: stage_inputs(backbone, listed, used.size) for kind, listed in files.items()}
-    return Bench(backbone, pool, inputs, analysis, labels, used)
+    pixels = {kind: read_pixels(backbone, listed, used.size) for kind, listed in files.items()}
+    stored = {kind: stage_inputs(backbone, one) for kind, one in pixels.items()}
+    return Bench(backbone, pool, pixels, stored, labels, used)
 
 
 def _notes(bench: Bench, name: str) -> dict[str, int | float | str]:
-    stage = new_stage(bench.backbone, classes(bench.labels))
+    stage = bench.start()
     trained = sum(p.numel() for part in (stage.body, stage.head) for p in part.parameters())
     total = sum(p.numel() for p in bench.backbone.module.parameters())
     return {
         "backbone": name, "labels": bench.labels, "training": len(bench.pool.contents),
-        "pictures": min(map(len, bench.analysis.values())), "parameters_trained": trained,
+        "pictures": len(bench.stored["man"]), "parameters_trained": trained,
         "parameters": total,
     }  # fmt: skip

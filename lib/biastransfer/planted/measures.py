@@ -154,13 +154,14 @@ def measure(before: Seen, after: Seen, weights: Mapping[str, np.ndarray]) -> dic
 
 def _association(seen: Seen, weights) -> Measured:
     """Effect size d; its p by Student's t, which orders the splits as the permutation test does."""
-    centre = {1: 0.0, -1: 0.0}
-    for sign in centre:
+    centre = {}
+    for sign in (1, -1):
         group = [name for name in seen.towards if SIGNS[name] == sign]
-        total = sum(weights[name].sum(1) for name in group)
-        for name in group:
-            grams = [seen.grams[f"{name}|{who}"] for who in ("man", "woman")]
-            centre[sign] = centre[sign] + weights[name] @ np.concatenate(grams, axis=1) / total[:, None]
+        sums = [
+            weights[name] @ np.concatenate([seen.grams[f"{name}|{who}"] for who in ("man", "woman")], axis=1)
+            for name in group
+        ]
+        centre[sign] = sum(sums) / sum(weights[name].sum(1) for name in group)[:, None]
     scores = centre[1] - centre[-1]
     of_man = weights["man"].shape[1]
     (mx, vx, nx), (my, vy, ny) = (

@@ -84,8 +84,8 @@ def alarm_rates(networks: pd.DataFrame, values: Mapping, alarms: Mapping, pictur
     Returns
     -------
     DataFrame
-        Columns pictures, measure, rule, size (of the dose; 0 holds the shuffled networks too), rate, low, high,
-        networks, draws. At size 0 the rate is that of false alarms, at others the power.
+        Columns pictures, measure, rule, size (of the dose; 0 holds the shuffled networks too), rate, low,
+        high, networks, draws. At size 0 the rate is that of false alarms, at others the power.
     """
     size = networks["dose"].abs().where(~networks["null"], 0.0).to_numpy()
     rows = []

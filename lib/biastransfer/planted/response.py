@@ -68,7 +68,7 @@ def isotonic_share(doses, values) -> float:
         Rising or falling, whichever fits better; NaN where the values are constant.
     """
     doses, values = np.asarray(doses, float), np.asarray(values, float)
-    levels, member, counts = np.unique(doses, return_inverse=True, return_counts=True)
+    _, member, counts = np.unique(doses, return_inverse=True, return_counts=True)
     means = np.bincount(member, values) / counts
     total = ((values - values.mean()) ** 2).sum()
     if total == 0:
@@ -90,10 +90,10 @@ def response(values: pd.DataFrame, resampled: dict[str, np.ndarray]) -> pd.DataF
     Returns
     -------
     DataFrame
-        A row a measure: slope per unit of dose with low, high, p over networks and picture_low, picture_high over
-        pictures; spearman with p_spearman; isotonic and linear, shares of variance explained; at_zero and
-        null_sd, mean and standard deviation of the networks without a planted bias; steps, the slope in
-        these deviations; n, n_null, networks behind.
+        A row a measure: slope per unit of dose with low, high, p over networks and picture_low,
+        picture_high over pictures; spearman with p_spearman; isotonic and linear, shares of variance
+        explained; at_zero and null_sd, mean and standard deviation of the networks without a planted bias;
+        steps, the slope in these deviations; n, n_null, networks behind.
     """
     rows = []
     for measure, part in values.groupby("measure", sort=False):

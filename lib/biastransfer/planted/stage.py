@@ -8,14 +8,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from biastransfer.backbones import Backbone, replace_head
+from biastransfer.backbones import Backbone, Transform, replace_head
 from biastransfer.backbones.batches import to_batch
 from biastransfer.finetune.schedules import make_optimizer, rate_at
 from biastransfer.finetune.settings import Recipe
 from biastransfer.finetune.training import epoch_batches, masked_loss
 from biastransfer.images import read_rgb
-
-_CHUNK = 8  # pictures a forward pass: on a CPU larger batches are slower
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,18 +28,19 @@ class Stage:
         return copy.deepcopy(self)
 
 
-def _efficientnet(net: nn.Module) -> tuple[nn.Sequential, nn.Sequential, nn.Sequential]:
+def _efficientnet(net) -> tuple[nn.Sequential, nn.Sequential, nn.Sequential]:
     trunk = nn.Sequential(net.conv_stem, net.bn1, *net.blocks[:-1])
     body = nn.Sequential(net.blocks[-1], net.conv_head, net.bn2)
     return trunk, body, nn.Sequential(net.global_pool, net.classifier)
 
 
-def _squeezenet(net: nn.Module) -> tuple[nn.Sequential, nn.Sequential, nn.Sequential]:
+def _squeezenet(net) -> tuple[nn.Sequential, nn.Sequential, nn.Sequential]:
     last = len(net.features) - 2  # fire8 and fire9
     return net.features[:last], net.features[last:], nn.Sequential(net.classifier, nn.Flatten(1))
 
 
 PARTS = {"efficientnet_lite": _efficientnet, "squeezenet": _squeezenet}
+RATES = {"efficientnet_lite": 0.4, "squeezenet": 0.02}  # peak learning rates of the last stage alone
 
 
 def cut(backbone: Backbone) -> tuple[nn.Sequential, Stage]:
@@ -65,57 +64,99 @@ def cut(backbone: Backbone) -> tuple[nn.Sequential, Stage]:
     ValueError
         A network whose last stage is not known.
     """
-    for start, parts in PARTS.items():
-        if backbone.name.startswith(start):
-            trunk, body, head = parts(backbone.module)
-            return trunk, Stage(body, head)
+    trunk, body, head = PARTS[_family(backbone.name)](backbone.module)
+    return trunk, Stage(body, head)
+
+
+def _family(name: str) -> str:
+    for start in PARTS:
+        if name.startswith(start):
+            return start
     raise ValueError(
-        f"the last stage of {backbone.name!r} is not known; known are networks called "
-        f"{', '.join(f'{start}…' for start in PARTS)}. Add its parts to PARTS."
+        f"the last stage of {name!r} is not known; known are networks called "
+        f"{', '.join(f'{start}…' for start in PARTS)}. Choose one of these."
     )
 
 
-def new_stage(backbone: Backbone, classes: Sequence[str], *, seed: int = 0) -> Stage:
-    """Return the pretrained last stage of a ``backbone`` with a new head for ``classes`` drawn by ``seed``."""
-    return cut(replace_head(backbone, classes, seed=seed))[1]
+def usual_rate(name: str) -> float:
+    """Return the peak learning rate of the last stage of the network called ``name``, from `RATES`."""
+    return RATES[_family(name)]
 
 
-def stage_inputs(backbone: Backbone, files: Sequence[str], size: int) -> torch.Tensor:
+def new_stage(backbone: Backbone, classes: Sequence[str], *, seed: int = 0, full: bool = False) -> Stage:
+    """Return the pretrained last stage of a network with a new head.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        Left as it is.
+    classes : sequence of str
+        Of the head.
+    seed : int
+        Of the head's initial weights.
+    full : bool
+        The whole network as one stage, which takes pictures.
+    """
+    trunk, stage = cut(replace_head(backbone, classes, seed=seed))
+    return Stage(nn.Sequential(trunk, stage.body), stage.head) if full else stage
+
+
+@dataclasses.dataclass(frozen=True)
+class Pixels:
+    """Decoded pictures that a ``transform`` makes a network's input of, for an array of row numbers."""
+
+    kept: np.ndarray
+    transform: Transform
+
+    def __len__(self) -> int:
+        """Return the number of pictures."""
+        return len(self.kept)
+
+    def of(self, rows) -> "Pixels":
+        """Return some of the pictures."""
+        return Pixels(self.kept[rows], self.transform)
+
+    def __getitem__(self, rows) -> torch.Tensor:
+        """Return the input (n, 3, size, size) of some rows."""
+        return to_batch(self.kept[rows], self.transform)
+
+
+def read_pixels(backbone: Backbone, files: Sequence[str], size: int) -> Pixels:
+    """Decode picture ``files`` at ``size`` pixels a side, as a ``backbone`` prepares them."""
+    transform = backbone.transform.with_size(size)
+    return Pixels(np.stack([transform.resized(read_rgb(file)) for file in files]), transform)
+
+
+def stage_inputs(backbone: Backbone, pixels: Pixels) -> torch.Tensor:
     """Run pictures through all that lies before the last stage, in eval mode.
 
     Parameters
     ----------
     backbone : Backbone
         Its batch norms use their running statistics, as they do wherever the trunk is frozen.
-    files : sequence of str
-        Pictures.
-    size : int
-        Side in pixels that the network sees.
+    pixels : Pixels
 
     Returns
     -------
     (N, C, h, w) float32 tensor on the CPU, channels last
     """
     trunk, _ = cut(backbone)
-    transform = backbone.transform.with_size(size)
     trunk = trunk.eval().to(memory_format=torch.channels_last)
-    parts = []
     with torch.no_grad():
-        for start in range(0, len(files), _CHUNK):
-            pixels = np.stack([transform.resized(read_rgb(file)) for file in files[start : start + _CHUNK]])
-            parts.append(trunk(to_batch(pixels, transform)))
+        parts = [trunk(pixels[rows]) for rows in _chunks(len(pixels), 8)]
     return torch.cat(parts).contiguous(memory_format=torch.channels_last)
 
 
 def train(stage: Stage, inputs, labels: np.ndarray, recipe: Recipe, *, rate: float, seed: int) -> list[float]:
-    """Train a last stage and its head, in place, on stored inputs.
+    """Train a last stage, or a whole network, and its head, in place.
 
     Parameters
     ----------
     stage : Stage
         Batch norms inside it normalise by the batch and update their running statistics; those before it are
         frozen with the trunk.
-    inputs : (N, C, h, w) tensor, or anything that gives such rows for an array of row numbers
+    inputs : (N, C, h, w) tensor or Pixels
+        What the stage takes: stored inputs, or, for a whole network, pictures.
     labels : (N, K) float32 array
     recipe : Recipe
         Its epochs, batch size, schedule and optimiser; nothing is augmented.
@@ -155,9 +196,13 @@ def train(stage: Stage, inputs, labels: np.ndarray, recipe: Recipe, *, rate: flo
     return losses
 
 
-def vectors(stage: Stage, inputs: torch.Tensor) -> np.ndarray:
-    """Return the embeddings (N, D) of stored ``inputs`` by a last stage in eval mode, pooled over space."""
+def vectors(stage: Stage, inputs) -> np.ndarray:
+    """Return the embeddings (N, D) of ``inputs`` by a ``stage`` in eval mode, pooled over space."""
     stage.body.eval()
     with torch.inference_mode():
-        found = [stage.body(part).mean((2, 3)) for part in inputs.split(64)]
+        found = [stage.body(inputs[rows]).mean((2, 3)) for rows in _chunks(len(inputs), 16)]
     return torch.cat(found).numpy()
+
+
+def _chunks(n: int, size: int) -> list[np.ndarray]:
+    return np.split(np.arange(n), range(size, n, size))

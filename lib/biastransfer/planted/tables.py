@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from biastransfer.association import association_test
+from biastransfer.picture_resampling import both_stages
 from biastransfer.planted.doses import SIGNS
 from biastransfer.planted.experiment import Experiment
 from biastransfer.planted.measures import MEASURES, draw, measure, whole
@@ -54,10 +55,12 @@ def tables(
     networks.insert(0, "run", run)
     resampled = _drawn(found, draw(found.sizes, min(found.sizes.values()), draws, seed=seed))
     frame = _values(found, vectors, networks, resampled)
-    first = networks["construction"].eq("").to_numpy()
+    first = np.array([one.direct for one in found.networks])
     direct = networks[first]
     chosen = {name: one.value[first] for name, one in resampled.items()}
-    made = {"planted_response": response(frame[frame["construction"] == ""], chosen)}
+    made = {
+        "planted_response": response(frame[(frame["construction"] == "") & (frame["how"] == "stage")], chosen)
+    }
     grids = _grids(sorted(direct.loc[~direct["shuffled"], "dose"].unique()))
     rates, trends = [], []
     for count in counts:
@@ -97,11 +100,12 @@ def constructions(frame: pd.DataFrame) -> pd.DataFrame:
     )
     rows = []
     for index, row in wide.iterrows():
-        _, _, _, name, seed, start, dose = index
+        name, seed, start = index[3:6]
         if not name:
             continue
         told = dict(zip([*keys, "start", "dose"], index))
-        known = (frame["construction"] == "") & ~frame["shuffled"] & (frame["seed"] == seed)
+        known = (frame["how"] == "stage") & (frame["construction"] == "") & ~frame["shuffled"]
+        known &= frame["seed"] == seed
         first = frame[known & (frame["dose"] == float(start))].set_index("measure")["value"]
         for short, measured in (("d", "association"), ("difference", "difference")):
             told |= {f"{short}_before": first[measured], f"{short}_after": row["value", measured]}
@@ -154,8 +158,6 @@ def _score_p(found: Experiment, place: int, name: str) -> float:
     intra, inter = items(found.sizes)
     chosen = inter if name == "transfer_inter" else intra
     one = {kind: np.ones((1, n)) for kind, n in found.sizes.items()}
-    from biastransfer.picture_resampling import both_stages
-
     grams = [{item: seen.grams[item] for item in chosen} for seen in (found.before[place], found.seen[place])]
     x, y = (dict(zip(chosen, side[0])) for side in both_stages(grams, one))
     return bias_transfer_score(x, y).p_exact
