@@ -62,11 +62,11 @@ class Programme:
         Of the sliding patch, in pixels of a picture of 224; 3 in the paper.
     lime_samples, mp_steps, rise_samples : int
         500 and 300 in the paper; 4,000 in RISE's.
-    gradient_samples : int
-        Points of integrated gradients and pictures of SmoothGrad.
     checked : int
         Pictures, from the first, on which sweeps and sanity check are run; the probe of what is left after
         removal sees ten times as many pairs of scenes.
+    gradient_samples : int
+        Points of integrated gradients and pictures of SmoothGrad.
     values : int
         Values of each sweep, from its first.
     output : str
@@ -80,8 +80,8 @@ class Programme:
     lime_samples: int = 100
     mp_steps: int = 60
     rise_samples: int = 400
-    gradient_samples: int = 20
     checked: int = 2
+    gradient_samples: int = 20
     values: int = 3
     output: str = "probability"
     seed: int = 0

@@ -117,9 +117,10 @@ def map_scores(frame: pd.DataFrame, chance: Sequence[str] = ("random_map", "gaus
             found = part[part.index.get_level_values("method") == method]["value"]
             if len(found):
                 ax.axvline(found.iloc[0], color=NULL, linewidth=0.9, linestyle=":", zorder=0)
-        ax.set_title(label.replace(" ", "\n", 1) if fill == "none" else f"{label}\n{fill}", fontsize=9.5)
+        words = label.replace(" inside", "\ninside") if "inside" in label else label.replace(" ", "\n", 1)
+        ax.set_title(words if fill == "none" else f"{label}\n{fill}", fontsize=9.5)
         _rows(ax, range(len(maps)), [titled(*one) for one in maps])
-        ax.locator_params(axis="x", nbins=4)
+        ax.locator_params(axis="x", nbins=3)
     plt.close(figure)
     return figure
 
