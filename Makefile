@@ -8,6 +8,8 @@ RUN ?= demo
 # folders that a run may take (biastransfer.graph.entries says what each is)
 DATA := RELEASED COCO_MINI COCO OPENIMAGES BOXES
 CORES ?= 2
+# where a run executes: local | slurm
+PROFILE ?= local
 VENV := .venv
 PY := $(VENV)/bin/python
 export PYTHONPATH :=
@@ -30,7 +32,7 @@ setup:
 	@TORCH="$(TORCH)" TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" bash profiles/local/setup.sh
 
 book: setup
-	@$(PY) -m biastransfer.graph.build --run '$(RUN)' --cores $(CORES) \
+	@$(PY) -m biastransfer.graph.build --run '$(RUN)' --cores $(CORES) --profile '$(PROFILE)' \
 	$(foreach name,$(DATA),$(if $($(name)),--data '$(name)=$($(name))'))
 
 # The smoke run is executed, then executed again and compared output by output (nbval), with an empty cache of
@@ -42,7 +44,7 @@ test: setup
 	@$(PY) -m biastransfer.graph.build --run smoke --pages-only --cores $(CORES)
 	@$(PY) -m pytest -q -n 2 --dist loadfile tests/unit tests/notebooks tests/book lib --doctest-modules
 	@cache=$$(mktemp -d); trap 'rm -rf "$$cache"' EXIT; export BIASTRANSFER_CACHE=$$cache; \
-	for pages in '0[0-2]' '0[3-9]'; do $(NBVAL) data/derived/executed/smoke/$$pages*.ipynb || exit 1; done
+	for pages in '0[0-2]' '0[3-9]' '1[0-9]'; do $(NBVAL) data/derived/executed/smoke/$$pages*.ipynb || exit 1; done
 
 check: setup
 	@$(VENV)/bin/ruff check .

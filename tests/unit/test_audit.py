@@ -391,6 +391,7 @@ def test_the_command_prints_answer_and_rules_and_its_status_tells(pictures, tmp_
         ),
         ({"roles": ["objects=man,car"]}, "a class has one role; 'man' has two"),
         ({"untrained": -1}, "untrained must be at least 0; got -1"),
+        ({"out": "."}, "out must be a file to write; . is a folder. Name a file in it"),
         ({"resamples": 10}, "resamples must be at least 100; got 10"),
         ({"pictures": "no-such"}, "pictures must be a folder or the name of a set; no-such is no folder"),
     ],

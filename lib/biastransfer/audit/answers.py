@@ -1,9 +1,10 @@
 """An audit in sentences: the answer, and what its pictures and networks cannot show."""
 
-from math import inf
+from math import inf, nan
 
 from biastransfer.audit.words import brief, interval, signed
 
+MAXIMUM = {"d": "effect_size", "low": "low", "high": "high"}
 SMALL = 5  # pictures: below it an interval over pictures says next to nothing
 
 
@@ -45,6 +46,55 @@ def cannot_show(facts: dict) -> list[str]:
                 "whatever it is: there are too few of them."
             )
     return said
+
+
+def numbers(facts: dict, level: float = 0.05) -> dict[str, float | int | str]:
+    """Take from an audit what a chapter's sentences say of it.
+
+    Parameters
+    ----------
+    facts : dict
+        Of an audit.
+    level : float
+        Of the tests.
+
+    Returns
+    -------
+    dict
+        before, after, n_pictures, n_tests, n_before and n_after (associations that stand after correction),
+        max_d, max_low, max_high and max_pair (the largest of the last stage), n_larger and n_untrained,
+        detectable, and for intra and inter bts_…, bts_…_low, bts_…_high. NaN or "" where there is none.
+    """
+    rows, networks = facts["associations"], facts["networks"]
+    last = [r for r in rows if r["stage"] == rows[-1]["stage"] and r["effect_size"] is not None]
+    top = max(last, key=lambda row: abs(row["effect_size"]), default={})
+    said = {stage: networks[stage]["name"] if networks[stage] else "" for stage in ("before", "after")}
+    said |= {
+        "n_pictures": facts["pictures"]["n"],
+        "n_tests": len(rows),
+        "n_untrained": top.get("n_untrained", 0),
+    }
+    for stage in ("before", "after"):
+        own = [row for row in rows if row["stage"] == stage and row["p_holm"] is not None]
+        said[f"n_{stage}"] = sum(row["p_holm"] < level for row in own)
+    said["n_larger"] = len(_larger(last))
+    said |= {f"max_{name}": _float(top.get(key)) for name, key in MAXIMUM.items()}
+    said |= {"max_pair": _pair(top) if top else "", "detectable": _float(top.get("detectable"))}
+    for kind in ("intra", "inter"):
+        row = next((row for row in facts["transfer"] if row["kind"] == kind), {})
+        names = {f"bts_{kind}": "r", f"bts_{kind}_low": "low", f"bts_{kind}_high": "high"}
+        said |= {name: _float(row.get(key)) for name, key in names.items()}
+    return said
+
+
+def _float(value) -> float:
+    return nan if value is None else float(value)
+
+
+def _larger(rows: list[dict]) -> list[dict]:
+    """Return the associations that are larger than those of all untrained networks on their pair."""
+    ranked = [row for row in rows if row["p_untrained"] is not None]
+    return [row for row in ranked if row["p_untrained"] < 1.5 / (row["n_untrained"] + 1)]
 
 
 def _association(facts: dict) -> str:
@@ -115,7 +165,6 @@ def _ground(facts: dict) -> str:
         return f"No untrained network stands beside these numbers ({why}), so they may need no learning."
     last = [row for row in rows if row["stage"] == rows[-1]["stage"] and row["effect_size"] is not None]
     n = last[0]["n_untrained"]
-    outside = [row for row in last if row["p_untrained"] < 1.5 / (n + 1)]  # larger than all of them
     edge = max(max(abs(row["untrained_low"]), abs(row["untrained_high"])) for row in last)
     detectable = [row["detectable"] for row in last if row["detectable"] is not None]
     smallest = (
@@ -123,7 +172,7 @@ def _ground(facts: dict) -> str:
     )
     when = "after finetuning " if facts["networks"]["after"] else ""
     return (
-        f"{len(outside)} of {len(last)} associations {when}are larger than {n} networks of the same "
+        f"{len(_larger(last))} of {len(last)} associations {when}are larger than {n} networks of the same "
         f"architecture give on the same pair without having learned (|d| up to {edge:.2f}){smallest}."
     )
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from biastransfer import paths
 from biastransfer.analysis_sets import AnalysisSet, load_set
 from biastransfer.analysis_sets.lint import lint
 from biastransfer.analysis_sets.named import load_named
 from biastransfer.audit import answers, page
 from biastransfer.audit.facts import collect
-from biastransfer.audit.figures import figures
+from biastransfer.audit.figures import draw, svg_uri
 from biastransfer.audit.maps import explain, telling
 from biastransfer.audit.measures import measure
 from biastransfer.audit.networks import embed_all, load_networks
@@ -28,11 +30,14 @@ class Audit:
     ----------
     facts : dict
         As in audit.json.
+    figures : dict of str to Figure
+        Those of the report: similarities, transfer, associations.
     html, json : Path or None
         The files that were written.
     """
 
     facts: dict
+    figures: dict[str, Figure]
     html: Path
     json: Path | None
 
@@ -104,13 +109,9 @@ def audit(
         A network, set, role or rule that cannot be; the message says what to do.
     """
     rules = parse_rules(fail_on)
-    for name, value in {"untrained": untrained, "maps": maps, "resamples": resamples}.items():
-        if value < 0 or (name == "resamples" and value < 100):
-            raise ValueError(f"{name} must be at least {100 if name == 'resamples' else 0}; got {value}.")
+    _check({"untrained": untrained, "maps": maps, "resamples": resamples}, {"out": out, "json": json})
     known = _pictures(pictures, root, scale, seed)
-    if roles is not None and not isinstance(roles, Mapping):
-        roles = parse_roles(roles, known.classes)
-    found = find_roles(known.classes, roles)
+    found = find_roles(known.classes, _roles(roles, known.classes))
     architectures = {"before_architecture": before_architecture, "after_architecture": after_architecture}
     networks = load_networks(before, after, **architectures, trust=trust, seed=seed)
     vectors = embed_all(networks, known, found, untrained, seed)
@@ -120,11 +121,26 @@ def audit(
     facts = collect(networks, known, found, vectors, numbers, lint(known), explained, settings)
     facts |= {"answer": answers.answer(facts), "cannot_show": answers.cannot_show(facts)}
     facts["rules"] = decide(rules, facts)
-    written = page.render(facts, figures(numbers, found, networks.names), explained)
-    _write(out, written)
+    figures = draw(numbers, found, networks.names)
+    _write(out, page.render(facts, {name: svg_uri(one) for name, one in figures.items()}, explained))
     if json is not None:
         _write(json, json_module.dumps(facts, indent=2, ensure_ascii=False) + "\n")
-    return Audit(facts, Path(out), None if json is None else Path(json))
+    return Audit(facts, figures, Path(out), None if json is None else Path(json))
+
+
+def _check(counts: Mapping[str, int], files: Mapping[str, str | os.PathLike | None]) -> None:
+    """Refuse, before any network runs, what cannot come to an end."""
+    for name, value in counts.items():
+        least = 100 if name == "resamples" else 0
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}; got {value}.")
+    for name, file in files.items():
+        if file is not None and os.path.isdir(file):
+            raise ValueError(f"{name} must be a file to write; {file} is a folder. Name a file in it.")
+
+
+def _roles(roles, classes: Sequence[str]) -> Mapping[str, Sequence[str]] | None:
+    return roles if roles is None or isinstance(roles, Mapping) else parse_roles(roles, classes)
 
 
 def _pictures(pictures, root: str, scale: float, seed: int) -> AnalysisSet:

@@ -56,13 +56,12 @@ def collect(
     dict
         Without NaN: what does not exist is None. No folder of this machine is in it.
     """
-    shown = roles.shown
     facts = {
         "schema": SCHEMA,
         "version": VERSION,
         "made_with": {"biastransfer": importlib.metadata.version("biastransfer"), **settings},
         "networks": {
-            **{stage: None for stage in ("before", "after")},
+            **dict.fromkeys(("before", "after")),
             **{stage: describe(one, networks.names[stage]) for stage, one in networks.stages.items()},
             "same_embedding": networks.same,
             "one_architecture": networks.one_architecture,
@@ -74,33 +73,31 @@ def collect(
             "random": roles.reference or None,
             "given": roles.given,
         },
-        "similarities": [
-            {
-                "stage": row["stage"],
-                "kind": row["kind"],
-                "classes": [shown[k] for k in row["item"].split("|")],
-            }
-            | _picked(row, SIMILARITY, RENAMED | {"n": "n_pictures"})
-            for row in measures.similarities.to_dict("records")
-        ],
-        "transfer": [_picked(row, TRANSFER, RENAMED) for row in measures.transfer.to_dict("records")],
-        "associations": [
-            {"stage": row["stage"]}
-            | {key: shown[row[key]] for key in "XYAB"}
-            | _picked(row, ASSOCIATION, RENAMED)
-            for row in measures.associations.to_dict("records")
-        ],
-        "changes": [
-            {key: shown[row[key]] for key in "AB"} | _picked(row, ["change", "low", "high"], {})
-            for row in measures.changes.to_dict("records")
-        ],
-        "nulls": {
-            "untrained": settings["untrained"],
-            "missing": dict(vectors.why_no_null),
-        },
+        **_tables(measures, roles.shown),
+        "nulls": {"untrained": settings["untrained"], "missing": dict(vectors.why_no_null)},
         "maps": [_map(one) for one in explained],
     }
     return _plain(facts)
+
+
+def _tables(measures: Measures, shown: dict[str, str]) -> dict[str, list[dict]]:
+    """Return the rows of each table with the set's own names."""
+    rows: dict[str, list[dict]] = {
+        name: [] for name in ("similarities", "transfer", "associations", "changes")
+    }
+    for row in measures.similarities.to_dict("records"):
+        keys = {"stage": row["stage"], "kind": row["kind"]}
+        keys["classes"] = [shown[name] for name in row["item"].split("|")]
+        rows["similarities"].append(keys | _picked(row, SIMILARITY, RENAMED | {"n": "n_pictures"}))
+    for row in measures.transfer.to_dict("records"):
+        rows["transfer"].append(_picked(row, TRANSFER, RENAMED))
+    for row in measures.associations.to_dict("records"):
+        keys = {"stage": row["stage"]} | {key: shown[row[key]] for key in "XYAB"}
+        rows["associations"].append(keys | _picked(row, ASSOCIATION, RENAMED))
+    for row in measures.changes.to_dict("records"):
+        keys = {key: shown[row[key]] for key in "AB"}
+        rows["changes"].append(keys | _picked(row, ["change", "low", "high"], {}))
+    return rows
 
 
 def _pictures(pictures: AnalysisSet, roles: Roles, vectors: Vectors, findings: pd.DataFrame) -> dict:

@@ -1,4 +1,4 @@
-"""The figures of an audit as data URIs: the book's charts, with the names of the set's own classes."""
+"""The figures of an audit: the book's charts, with the names of the set's own classes."""
 
 import base64
 import io
@@ -7,6 +7,7 @@ import warnings
 
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.figure import Figure
 
 from biastransfer import plots
 from biastransfer.audit.measures import Measures
@@ -17,7 +18,7 @@ STAGES = {"before": "pretrained", "after": "finetuned"}  # as the charts call th
 LEGEND = {"pretrained": "before", "finetuned, a marker a seed": "after", "one seed": "score"}
 
 
-def figures(measures: Measures, roles: Roles, names: dict[str, str]) -> dict[str, str]:
+def draw(measures: Measures, roles: Roles, names: dict[str, str]) -> dict[str, Figure]:
     """Draw the figures of an audit.
 
     Parameters
@@ -29,28 +30,37 @@ def figures(measures: Measures, roles: Roles, names: dict[str, str]) -> dict[str
 
     Returns
     -------
-    dict of str to str
-        "similarities", "transfer" and "associations", as far as there is something to draw → a data URI.
+    dict of str to Figure
+        "similarities", "transfer" and "associations", as far as there is something to draw.
     """
     title = _label(" → ".join(names.values()), 60)
-    shown = {known: _label(name) for known, name in roles.shown.items()}
+    shown = _labels(roles)
     drawn = {}
-    with mpl.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names may be in any script
+    with mpl.rc_context():
         plots.set_style()
-        mpl.rcParams["svg.hashsalt"] = "audit"
         similarities = _staged(measures.similarities, title)
         similarities["item"] = similarities["item"].map(lambda item: _item(item, shown))
-        drawn["similarities"] = _uri(plots.similarities(similarities))
+        drawn["similarities"] = plots.similarities(similarities)
         if measures.transfer.size and measures.transfer["r"].notna().any():
             table = measures.transfer.assign(backbone=title, seed=0, set="")
-            drawn["transfer"] = _uri(plots.transfer_scores(table))
+            drawn["transfer"] = plots.transfer_scores(table)
         if measures.associations.size:
             table = _staged(measures.associations, title)
             for key in "XYAB":
                 table[key] = table[key].map(shown)
-            drawn["associations"] = _uri(plots.associations(table))
+            drawn["associations"] = plots.associations(table)
+    for text in (text for one in drawn.values() for legend in one.legends for text in legend.get_texts()):
+        text.set_text(LEGEND.get(text.get_text(), text.get_text()))
     return drawn
+
+
+def svg_uri(figure: Figure) -> str:
+    """Return a ``figure`` as a data URI of an SVG, the same bytes for the same figure."""
+    file = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "audit", "savefig.facecolor": "white"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names may be in any script
+        figure.savefig(file, format="svg", metadata={"Date": None}, bbox_inches="tight", pad_inches=0.1)
+    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
 
 
 def _staged(frame: pd.DataFrame, title: str) -> pd.DataFrame:
@@ -61,16 +71,18 @@ def _item(item: str, shown: dict[str, str]) -> str:
     return "|".join(shown[name] for name in item.split("|"))
 
 
+def _labels(roles: Roles) -> dict[str, str]:
+    """Return names of measures → labels, no two alike."""
+    labels: dict[str, str] = {}
+    for known, name in roles.shown.items():
+        label = _label(name)
+        alike = sum(one.startswith(label) for one in labels.values())
+        labels[known] = f"{label} ({alike + 1})" if label in labels.values() else label
+    return labels
+
+
 def _label(name: str, longest: int = LONGEST) -> str:
     """Return a name as a figure can show it: one line, no mathematics, no separators of items."""
     clean = re.sub(r"[\s|]+", " ", "".join(one if one.isprintable() else " " for one in name)).strip() or "?"
     clean = clean if len(clean) <= longest else clean[: longest - 1] + "…"
     return clean.replace("\\", "/").replace("$", r"\$")
-
-
-def _uri(figure) -> str:
-    for text in (text for legend in figure.legends for text in legend.get_texts()):
-        text.set_text(LEGEND.get(text.get_text(), text.get_text()))
-    file = io.BytesIO()
-    figure.savefig(file, format="svg", metadata={"Date": None}, bbox_inches="tight", pad_inches=0.1)
-    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()

@@ -23,7 +23,7 @@ def render(facts: dict, figures: dict[str, str], explained: Sequence[Explained])
     facts : dict
         As `audit.json` has it.
     figures : dict of str to str
-        From `figures.figures`.
+        Data URIs, from `figures.svg_uri`.
     explained : sequence of Explained
         Maps of the most telling pictures.
 
