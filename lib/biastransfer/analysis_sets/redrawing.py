@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from .scene_drawing import Scene, draw_scene
+from .scene_drawing import GENDERS, Scene, draw_scene
 from .scenes import _job, scene_counts
 
 
@@ -21,15 +21,14 @@ def scene_places(schema: str, *, scale: float = 1.0, seed: int = 0) -> dict[str,
     dict of str to (str, int)
         Ids as the set's ``items`` have them.
     """
-    counts = scene_counts(schema, scale)
-    return {
-        _job(Path(), schema, name, k, seed).file.stem: (name, k)
-        for name, n in counts.items()
-        for k in range(n)
-    }
+    classes = scene_counts(schema, scale).items()
+    numbered = [(name, k) for name, n in classes for k in range(n)]
+    return {_job(Path(), schema, name, k, seed).file.stem: (name, k) for name, k in numbered}
 
 
-def redraw(schema: str, name: str, k: int, *, seed: int = 0, leave_out: Sequence[int] = ()) -> Scene:
+def redraw(
+    schema: str, name: str, k: int, *, seed: int = 0, gender: str = "", leave_out: Sequence[int] = ()
+) -> Scene:
     """Draw picture ``k`` of a class of a generated set again: the same scene, before it became a JPEG file.
 
     Parameters
@@ -39,6 +38,9 @@ def redraw(schema: str, name: str, k: int, *, seed: int = 0, leave_out: Sequence
         The class.
     k, seed : int
         Number of the picture in its class, from 0; seed of the set.
+    gender : {"", "man", "woman"}
+        Of its person: with the other gender it is the scene's twin, in which the person's drawing differs and
+        nothing else.
     leave_out : sequence of int
         As for `draw_scene`: actors that are not drawn, nor their shadows, all else staying as it is.
 
@@ -48,4 +50,5 @@ def redraw(schema: str, name: str, k: int, *, seed: int = 0, leave_out: Sequence
         256 pixels a side, with exact masks.
     """
     job = _job(Path(), schema, name, k, seed)
-    return draw_scene(job.content, job.seed, job.size, leave_out=leave_out)
+    content = tuple(gender if gender and one in GENDERS else one for one in job.content)
+    return draw_scene(content, job.seed, job.size, leave_out=leave_out)

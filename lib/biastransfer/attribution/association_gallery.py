@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import gaussian_filter
 
 from biastransfer.attribution.association_map import AssociationMaps
 from biastransfer.attribution.person_pictures import ATTRIBUTES
 
-_LARGEST = (
-    0.995  # quantile of a method's absolute values, over all pictures and stages, that gets full colour
-)
+_LARGEST = 0.995  # quantile of a method's absolute values, over pictures and stages, that gets full colour
+_SMOOTHED = {"integrated_gradients": 4.0, "gradient": 4.0, "smoothgrad": 4.0}  # pixels, for display alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,8 @@ class ShownMaps:
         RGB in [0, 1].
     person : (S, S) bool array
     maps : mapping of (method, stage) to (S, S) array
-        In [−1, 1], above 0 where pixels bring the picture closer to men; scaled once a method, so that pictures
-        and stages compare.
+        In [−1, 1], above 0 where pixels bring the picture closer to men; scaled once a method, so that
+        pictures and stages compare. Integrated gradients are smoothed, for their pixels alternate.
     """
 
     name: str
@@ -66,6 +66,7 @@ def shown_maps(
         if explained != score or (made != fill and fill in several) or made == "":
             continue
         towards_men = 1 if shares["attribute"][name] == ATTRIBUTES[0] else -1
+        heat = gaussian_filter(heat, _SMOOTHED.get(method, 0.0))
         chosen.setdefault(name, {})[method, network.stage] = towards_men * heat
         largest = float(np.quantile(np.abs(heat), _LARGEST))
         scales[method] = max(scales.get(method, 0.0), largest)

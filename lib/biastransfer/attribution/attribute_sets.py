@@ -42,8 +42,8 @@ class AttributeSets:
         for name, row in zip(names, counts):
             if not row.all() and self.own == "refuse":
                 raise ValueError(
-                    f"a picture must not be in the set it is compared with; {name} is. Leave it out of the set "
-                    'for itself (own="leave out"), or out of the pictures.'
+                    f"a picture must not be in the set it is compared with; {name} is. Leave it out of the "
+                    'set for itself (own="leave out"), or out of the pictures.'
                 )
             if not row[: self.men].any() or not row[self.men :].any():
                 raise ValueError(f"{name}: each set must have a picture beside it; one has none.")

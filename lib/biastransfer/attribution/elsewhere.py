@@ -10,7 +10,7 @@ from biastransfer.attribution.boxes import as_mask
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Where a control lies, (H, W) bool, and its ``kind``: "moved", "mirrored", "blob", or "no room" and empty."""
+    """Where a control lies, (H, W) bool; ``kind``: "moved", "mirrored", "blob" or, if empty, "no room"."""
 
     mask: np.ndarray
     kind: str

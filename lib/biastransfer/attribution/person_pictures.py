@@ -1,4 +1,4 @@
-"""Pictures of an object with a person: where the person is, where the object, and what is there without them."""
+"""Pictures of an object with a person: where each is, and what is there without them."""
 
 import io
 from collections.abc import Mapping
@@ -36,20 +36,23 @@ class PersonPicture:
         What it shows ("car"), and "man" or "woman".
     redrawn : mapping of str to (H, W, 3) uint8 array
         The same scene drawn without the person, the object, and both (`PARTS`); empty for photographs.
+    pair : str
+        What twins share: the same scene with a man and with a woman. "" for a picture without a twin.
     """
 
     picture: AttributionPicture
     object: str
     attribute: str
     redrawn: Mapping[str, np.ndarray] = field(default_factory=dict)
+    pair: str = ""
 
     def __post_init__(self):  # noqa: D105
         if self.attribute not in ATTRIBUTES:
             raise ValueError(f"{self.name}: attribute must be man or woman; got {self.attribute!r}.")
         if "person" not in self.picture.masks or not np.any(self.picture.masks["person"]):
             raise ValueError(
-                f"{self.name}: a picture must have a mask of its person with at least one pixel; it has none. "
-                "Leave it out and count it."
+                f"{self.name}: a picture must have a mask of its person with at least one pixel; it has "
+                "none. Leave it out and count it."
             )
 
     @property
@@ -60,7 +63,7 @@ class PersonPicture:
 
 @dataclass(frozen=True, eq=False)
 class PersonPictures:
-    """Pictures in the set's order, those left out with the reason (picture, reason), and how masks are known."""
+    """Pictures in order, those left out (picture, reason), and how masks are known."""
 
     pictures: tuple[PersonPicture, ...]
     skipped: pd.DataFrame
@@ -68,7 +71,7 @@ class PersonPictures:
 
 
 def scene_person_pictures(
-    analysis_set: AnalysisSet, schema: str, *, scale: float, seed: int, most: int = 10**6
+    analysis_set: AnalysisSet, schema: str, *, scale: float, seed: int, most: int = 10**6, twins: bool = True
 ) -> PersonPictures:
     """Return a generated set's pictures of objects with a person, redrawn: exact masks and exact removals.
 
@@ -79,49 +82,53 @@ def scene_person_pictures(
     schema, scale, seed : str, float, int
         What it was generated with.
     most : int
-        Pictures a class, the first by id, whose order is random.
+        Scenes an object: with a man and with a woman in turn, by id, whose order is random.
+    twins : bool
+        Whether each scene comes with a man and with a woman, one of which is the set's own picture: then
+        nothing but the person differs between the genders.
 
     Returns
     -------
     PersonPictures
-        The pictures are the set's own, byte for byte; what is redrawn went through the same JPEG.
+        The set's own pictures are what its files show; what is redrawn went through the same JPEG.
     """
     places = scene_places(schema, scale=scale, seed=seed)
+    items = analysis_set.items
+    items = items[(items["object"] != "") & items["attribute"].isin(ATTRIBUTES)]
+    turn = items.assign(turn=items.groupby("class").cumcount()).sort_values("turn", kind="stable")
+    chosen = set(turn.groupby("object").head(most).index)
     found, skipped = [], []
-    for _, part in _with_person(analysis_set).groupby("class", sort=False):
-        for row in part.head(most).itertuples():
-            try:
-                found.append(_scene(row, schema, *places[row.id], seed))
-            except ValueError as problem:
-                skipped.append((row.id, str(problem)))
+    for row in items[items.index.isin(chosen)].itertuples():
+        try:
+            found += _scenes(row, schema, *places[row.id], seed, ATTRIBUTES if twins else (row.attribute,))
+        except ValueError as problem:
+            skipped.append((row.id, str(problem)))
     return PersonPictures(tuple(found), pd.DataFrame(skipped, columns=["picture", "reason"]), "exact masks")
 
 
-def _with_person(analysis_set: AnalysisSet) -> pd.DataFrame:
-    items = analysis_set.items
-    return items[(items["object"] != "") & items["attribute"].isin(ATTRIBUTES)]
-
-
-def _scene(row, schema: str, name: str, k: int, seed: int) -> PersonPicture:
-    scene = redraw(schema, name, k, seed=seed)
-    people = [number for number, actor in enumerate(scene.actors) if actor.is_person]
-    things = [number for number in range(len(scene.actors)) if number not in people]
-    masks = {"person": scene.masks[people].any(0), "object": scene.masks[things].any(0)}
-    masks = {part: mask for part, mask in masks.items() if mask.any()}
-    gone = {"person": people, "object": things, "both": people + things}
-    redrawn = {
-        part: _through_jpeg(redraw(schema, name, k, seed=seed, leave_out=numbers).image)
-        for part, numbers in gone.items()
-    }
-    picture = AttributionPicture(
-        row.id,
-        _through_jpeg(scene.image),
-        row.object,
-        masks=masks,
-        size=scene.image.shape[:2],
-        origin="scenes",
-    )
-    return PersonPicture(picture, row.object, row.attribute, redrawn)
+def _scenes(row, schema: str, name: str, k: int, seed: int, genders) -> list[PersonPicture]:
+    """Return a scene with a person of each gender; what is there without the person is drawn once."""
+    found: list[PersonPicture] = []
+    for gender in genders:
+        scene = redraw(schema, name, k, seed=seed, gender=gender)
+        people = [number for number, actor in enumerate(scene.actors) if actor.is_person]
+        things = [number for number in range(len(scene.actors)) if number not in people]
+        masks = {"person": scene.masks[people].any(0), "object": scene.masks[things].any(0)}
+        masks = {part: mask for part, mask in masks.items() if mask.any()}
+        shared = {part: found[0].redrawn[part] for part in ("person", "both")} if found else {}
+        gone = {"person": people, "object": things, "both": people + things}
+        redrawn = {
+            part: shared[part]
+            if part in shared
+            else _through_jpeg(redraw(schema, name, k, seed=seed, gender=gender, leave_out=numbers).image)
+            for part, numbers in gone.items()
+        }
+        title = row.id if gender == row.attribute else f"{row.id}-{gender}"
+        pixels, size = _through_jpeg(scene.image), scene.image.shape[:2]
+        picture = AttributionPicture(title, pixels, row.object, masks=masks, size=size, origin="scenes")
+        pair = row.id if len(genders) > 1 else ""
+        found.append(PersonPicture(picture, row.object, gender, redrawn, pair))
+    return found
 
 
 def _through_jpeg(image: np.ndarray) -> np.ndarray:

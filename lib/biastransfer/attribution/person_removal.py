@@ -109,19 +109,7 @@ def removal_cosines(
         If there is no network or picture, networks see pictures differently, keys differ, or every picture
         was skipped; as `AttributeSets.counted` raises it.
     """
-    if not networks or set(networks) != set(sets) or not pictures:
-        raise ValueError(
-            f"every network needs its attribute sets, and there must be a picture; got {len(networks)} networks, "
-            f"{len(sets)} sets and {len(pictures)} pictures."
-        )
-    crops = {(one.transform.size, one.transform.crop, one.transform.interpolation, one.transform.fit)
-             for one in networks.values()}  # fmt: skip
-    if len(crops) > 1:
-        raise ValueError(
-            f"all networks must see the same part of a picture at one size; got {sorted(crops)}. Run them apart."
-        )
-    for one in sets.values():
-        one.counted([picture.name for picture in pictures])  # refuses what is in its own set before any pass
+    _check(networks, sets, pictures)
     transform = next(iter(networks.values())).transform
     readers = {key: vector_reader(backbone, batch_size) for key, backbone in networks.items()}
     fillers = {name: make_fill(name, seed=seed) for name in fills}
@@ -142,6 +130,24 @@ def removal_cosines(
     cosines = {(key, fill): _cosines(rows, key, fill, sets[key]) for key in networks for fill in names}
     frame = pd.DataFrame(places, columns=["picture", "control", "person", "object"])
     return RemovalCosines(cosines, tuple(kept), frame, pd.DataFrame(skipped, columns=["picture", "reason"]))
+
+
+def _check(networks: Mapping, sets: Mapping, pictures: Sequence[PersonPicture]) -> None:
+    """Refuse, before any pass, what cannot be compared."""
+    if not networks or set(networks) != set(sets) or not pictures:
+        raise ValueError(
+            "every network needs its attribute sets, and there must be a picture; got "
+            f"{len(networks)} networks, {len(sets)} sets and {len(pictures)} pictures."
+        )
+    seen = [one.transform for one in networks.values()]
+    crops = {(one.size, one.crop, one.interpolation, one.fit) for one in seen}
+    if len(crops) > 1:
+        raise ValueError(
+            f"all networks must see the same part of a picture at one size; got {sorted(crops)}. "
+            "Run them apart."
+        )
+    for one in sets.values():
+        one.counted([picture.name for picture in pictures])
 
 
 def prepare_masks(picture: PersonPicture, transform) -> tuple[Prepared, np.ndarray, np.ndarray | None]:

@@ -32,7 +32,7 @@ class Associations:
     resampled : (5, R, N) array
         The same with the attribute sets resampled.
     weights : (R, N) array
-        How often each picture occurs in each resample; drawn within object and attribute.
+        How often each picture occurs in each resample; drawn within object and attribute, twins together.
     objects, attributes : (N,) arrays of str
     """
 
@@ -51,11 +51,12 @@ def associations(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Associations:
-    """Return the associations of pictures and their resamples, from `removal_cosines`'s (5, N, n) ``cosines``.
+    """Return the associations of pictures and their resamples, from what `removal_cosines` found.
 
     Parameters
     ----------
     cosines : (5, N, n) array
+        Of one network and fill.
     pictures : sequence of PersonPicture
     sets : AttributeSets
         Those of the n columns; what a picture must not be compared with is left out for it.
@@ -79,9 +80,14 @@ def associations(
     objects = np.array([one.object for one in pictures], dtype=object)
     attributes = np.array([one.attribute for one in pictures], dtype=object)
     weights = np.ones((resamples, len(pictures)))
-    for strata in sorted(set(zip(objects, attributes))):
-        rows = (objects == strata[0]) & (attributes == strata[1])
-        weights[:, rows] = multinomial_weights(rng, int(rows.sum()), resamples)
+    units = [one.pair or one.name for one in pictures]
+    strata = [(one.object, "" if one.pair else one.attribute) for one in pictures]
+    for stratum in sorted(set(strata)):
+        members = sorted({unit for unit, own in zip(units, strata) if own == stratum})
+        drawn_units = dict(zip(members, multinomial_weights(rng, len(members), resamples).T))
+        for k, (unit, own) in enumerate(zip(units, strata)):
+            if own == stratum:
+                weights[:, k] = drawn_units[unit]
     return Associations((found[0] - found[1])[:, 0], again[0] - again[1], weights, objects, attributes)
 
 

@@ -34,9 +34,9 @@ def carriers(frame: pd.DataFrame, *, at_least: float = HALF) -> pd.DataFrame:
     Notes
     -----
     The rule. An association whose 95 % interval holds 0 is "none shown". Otherwise people carry it when the
-    lower bound of the share that leaves with them is at least ``at_least`` and more leaves, by the lower bound
-    of the difference, than with as large an area elsewhere; the object likewise. The scene carries it when
-    at least so much stays, by the upper bound of what left, once both are gone. Else "undecided".
+    lower bound of the share that leaves with them is at least ``at_least`` and more leaves, by the lower
+    bound of the difference, than with as large an area elsewhere; the object likewise. The scene carries it
+    when at least so much stays, by the upper bound of what left, once both are gone. Else "undecided".
     Redrawn scenes need no control: drawing a scene again without changing it changes nothing.
     """
     rows = []
@@ -108,7 +108,8 @@ def in_words(row: Mapping[str, float]) -> str:
     """
     if np.isfinite(row["share"]):
         return f"{100 * row['share']:.0f} % ({100 * row['share_low']:.0f} to {100 * row['share_high']:.0f} %)"
-    return f"{row['left']:.3f} ({row['left_low']:.3f} to {row['left_high']:.3f}) of a difference not shown to be there"
+    taken = f"{row['left']:.3f} ({row['left_low']:.3f} to {row['left_high']:.3f})"
+    return f"{taken} of a difference not shown to be there"
 
 
 def share_summary(shares: pd.DataFrame) -> pd.DataFrame:

@@ -61,13 +61,14 @@ def study(
     Parameters
     ----------
     set_name : str
-        ``scenes-coco``, ``scenes-openimages`` (exact masks and removals) or ``mini-coco`` (boxes; every picture
-        with people of one gender is taken, and left out of the attribute sets for itself).
+        ``scenes-coco``, ``scenes-openimages`` (exact masks and removals; each scene with a man and with a
+        woman) or ``mini-coco`` (boxes; every picture with people of one gender is taken, and left out of the
+        attribute sets for itself).
     run, backbone, target, seeds
         Whose checkpoints are used: one network before finetuning, and after it with each seed. ``"smoke"``
         trains them where they are missing.
     most : int
-        Pictures an object and gender.
+        Scenes an object; photographs an object and gender.
     scale, seed, root
         As for `load_named`.
 
@@ -214,8 +215,8 @@ def remove(
     -------
     dict
         ``removal``: `KEYS`, fill, then as `removal_effects.effects`. ``removal_pictures``: `KEYS`, fill,
-        picture, object, attribute, control (how it was placed), the areas of person and object, and s with each
-        part removed. ``removal_skipped``: picture, reason.
+        picture, object, attribute, control (how it was placed), the areas of person and object, and s with
+        each part removed. ``removal_skipped``: picture, reason.
     """
     found = removal_cosines(given.networks, given.sets, given.pictures.pictures, fills, seed=seed)
     pooled = "pictures" if given.set_name.startswith("mini") else "objects"

@@ -104,7 +104,7 @@ def region_shares(frame: pd.DataFrame) -> Figure:
 
 
 def removal_effects(frame: pd.DataFrame, *, columns: int = 2) -> Figure:
-    """Draw the association that is left after each removal, before and after finetuning: a panel an object.
+    """Draw the association that is left after each removal: a panel an object, before and after finetuning.
 
     Parameters
     ----------
@@ -136,8 +136,8 @@ def removal_effects(frame: pd.DataFrame, *, columns: int = 2) -> Figure:
     handles = _stages(frame)
     if "redrawn" in set(frame["fill"]):
         look = {"marker": "o", "color": NULL, "markersize": 5}
-        handles += [Line2D([], [], linestyle="", label="in-painted", **look),
-                    Line2D([], [], linestyle="", markerfacecolor="white", label="redrawn", **look)]  # fmt: skip
+        handles.append(Line2D([], [], linestyle="", label="in-painted", **look))
+        handles.append(Line2D([], [], linestyle="", markerfacecolor="white", label="redrawn", **look))
     figure.legend(handles=handles, loc="outside upper left", ncols=4, handlelength=1.2, columnspacing=1)
     plt.close(figure)
     return figure
