@@ -41,5 +41,6 @@ for page in PAGES:
             threads=page.threads,
         resources:
             torch=int(page.torch and page.threads > 1),  # one at a time, unless each leaves a core free
+            **page.resources,  # what a cluster is asked for: gpu, mem_mb, runtime, cpus_per_task
         shell:
             "{sys.executable:q} -m biastransfer.graph.execute --threads {params.threads} {input.notebook:q} {output.page:q} {log.notebook:q} {params.json:q}"

@@ -1,20 +1,12 @@
 """Runs: pages are checked before anything is executed, and every refusal is one sentence."""
 
-import json
-
 import pytest
+from house import CELL, write_notebook, write_run
 
 from biastransfer import paths
 from biastransfer.graph import build, execute, runs
 from biastransfer.graph.locks import locked
 from biastransfer.graph.runs import RunError, load_pages, plan
-
-CELL = """\
-run: str = "smoke"  # name
-seed: int = 0  # of all, allowed: >= 0
-committed: bool = False  # show
-root: str = ""  # pictures
-"""
 
 
 @pytest.fixture
@@ -32,29 +24,6 @@ def house(tmp_path, monkeypatch):
         " reads: [data/results/released/a.csv], given: {RELEASED: {committed: false, root: $RELEASED}}}",
     )
     return tmp_path
-
-
-def write_notebook(house, name, *cells):
-    (house / "notebooks").mkdir(exist_ok=True)
-    listed = [
-        {
-            "cell_type": "code",
-            "id": f"c{number}",
-            "source": cell,
-            "metadata": {"tags": ["parameters"]} if cell == CELL else {},
-            "outputs": [],
-            "execution_count": None,
-        }
-        for number, cell in enumerate(cells)
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    content = {"cells": listed, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
-    (house / "notebooks" / f"{name}.ipynb").write_text(json.dumps(content))
-
-
-def write_run(house, name, text):
-    (house / "runs").mkdir(exist_ok=True)
-    (house / "runs" / f"{name}.yaml").write_text(text)
 
 
 def test_a_page_has_what_its_entry_says(house):

@@ -13,7 +13,9 @@ from biastransfer.graph.locks import locked
 from biastransfer.graph.runs import RELEASED, Page, plan
 
 
-def execute_pages(run: str, data: Mapping[str, str] | None = None, cores: int = 2) -> list[Page]:
+def execute_pages(
+    run: str, data: Mapping[str, str] | None = None, cores: int = 2, profile: str = "local"
+) -> list[Page]:
     """Execute what is stale of a run through Snakemake and return all its pages.
 
     Parameters
@@ -23,7 +25,9 @@ def execute_pages(run: str, data: Mapping[str, str] | None = None, cores: int = 
     data : mapping of str to str, optional
         Name of `entries.DATA` → folder or tar; where none is given, committed numbers are shown.
     cores : int
-        How many pages may be executed at once; those that use torch are executed one at a time.
+        How many pages may be executed at once on this machine; those that use torch one at a time.
+    profile : str
+        Where: a folder of ``profiles/``, ``local`` or ``slurm``, whose own settings say how many at once.
 
     Returns
     -------
@@ -39,15 +43,8 @@ def execute_pages(run: str, data: Mapping[str, str] | None = None, cores: int = 
     _forget_pages_outside(pages)
     for folder in {paths.results(page.run) for page in pages} | {paths.derived(), paths.raw()}:
         _must_be_writable(folder)
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--profile",
-        str(paths.profile("local")),
-        "--cores",
-        str(cores),
-    ]
+    command = [sys.executable, "-m", "snakemake", "--profile", str(_profile(profile))]
+    command += ["--cores", str(cores)] if profile == "local" else []
     command += ["--config", f"run={run}", *(f"{name}={Path(path).resolve()}" for name, path in data.items())]
     record = paths.derived("executed", f"snakemake-{run}.log")
     record.parent.mkdir(parents=True, exist_ok=True)
@@ -62,6 +59,13 @@ def execute_pages(run: str, data: Mapping[str, str] | None = None, cores: int = 
         reason = "" if "a job execution failed" in told else "\n".join(told.strip().splitlines()[-5:]) + "\n"
         raise RunError(f"{reason}The run {run} stopped; the pages that succeeded are kept. Its log: {record}")
     return pages
+
+
+def _profile(name: str) -> Path:
+    known = sorted(file.parent.name for file in paths.profile("x").parent.glob("*/config.yaml"))
+    if name not in known:
+        raise RunError(f"PROFILE must be one of {', '.join(known)}; got {name!r}.")
+    return paths.profile(name)
 
 
 def _forget_pages_outside(pages: Iterable[Page]) -> None:
@@ -142,6 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--data", action="append", default=[], type=_named, metavar="NAME=PATH", help=", ".join(DATA)
     )
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--profile", default="local", help="where: a folder of profiles/")
     parser.add_argument("--pages-only", action="store_true", help="execute the notebooks, render nothing")
     given = parser.parse_args(arguments)
     data = {name: path for name, path in given.data if path}
@@ -151,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with locked(paths.run_lock(), on_wait=_say_waiting):
             with locked(paths.pages_lock(), on_wait=_say_waiting):
                 pass  # pages that a killed run left behind have ended
-            pages = execute_pages(given.run, data, given.cores)
+            pages = execute_pages(given.run, data, given.cores, given.profile)
             print(f"{len(pages)} pages of {given.run} are up to date.", flush=True)
             if given.pages_only:
                 return 0

@@ -20,7 +20,11 @@ DATA = {
 _NAME = re.compile(r"\$(\w+)")
 _PAGE = re.compile(r"\w[\w.+-]{0,199}")  # it becomes a file's name
 _MOST = 100_000  # values in a run file, aliases written out; the largest run has some hundred
-KEYS = {"page", "notebook", "parameters", "given", "after", "torch", "reads", "writes", "each"}
+KEYS = {"page", "notebook", "parameters", "given", "after", "torch", "reads", "writes", "each", "resources"}
+# What a page asks a cluster for, under the names that Snakemake's executors know: GPUs, MiB, minutes, cores.
+# On one machine nothing is reserved. Pages that use torch ask for the second row.
+RESOURCES = {"gpu": 0, "mem_mb": 8_000, "runtime": 60, "cpus_per_task": 2}
+TORCH_RESOURCES = {"gpu": 1, "mem_mb": 16_000, "runtime": 240, "cpus_per_task": 4}
 
 
 class RunError(ValueError):
@@ -74,6 +78,25 @@ def check_names(entry: Mapping, run: str) -> None:
                     f"{key} of {entry['page']} in runs/{run}.yaml must be a path below the compendium; "
                     f"got {name!r}."
                 )
+
+
+def resources(entry: Mapping, run: str) -> dict[str, int]:
+    """Return what the page of an ``entry`` of ``run`` asks a cluster for: `RESOURCES`, changed by its own.
+
+    Raises
+    ------
+    RunError
+        An unknown name, or a value that is no whole number, below 0 or, beside ``gpu``, 0.
+    """
+    usual = TORCH_RESOURCES if entry.get("torch") else RESOURCES
+    own = entry.get("resources", {})
+    for name, value in own.items():
+        if name not in usual or type(value) is not int or value < (name != "gpu"):
+            raise RunError(
+                f"resources of {entry['page']} in runs/{run}.yaml must be whole numbers of "
+                f"{', '.join(RESOURCES)}; got {name}: {value!r}."
+            )
+    return {**usual, **own}
 
 
 def expanded(entries: Iterable[Mapping], run: str) -> list[dict]:

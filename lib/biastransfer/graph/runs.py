@@ -21,6 +21,7 @@ from biastransfer.graph.entries import (
     expanded,
     matched,
     named,
+    resources,
     with_data,
 )
 
@@ -32,7 +33,7 @@ THREADS = 2  # of a kernel, unless the run says otherwise: the last bits of trai
 
 @dataclass(frozen=True)
 class Page:
-    """One notebook: its parameters, the pages it comes after, its files, the threads of its kernel."""
+    """One notebook: its parameters, what it comes after, its files, what a kernel and a cluster give it."""
 
     run: str
     name: str
@@ -43,6 +44,7 @@ class Page:
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
     threads: int = THREADS
+    resources: Mapping[str, int] = field(default_factory=dict)  # as `entries.RESOURCES`
     takes: frozenset[str] = frozenset()  # names of `entries.DATA` that a person may give it
 
     @property
@@ -183,5 +185,6 @@ def _page(run: str, entry: Mapping, data: Mapping[str, str], names: Sequence[str
         entry.get("torch", False),
         **files,
         threads=threads,
+        resources=resources(entry, run),
         takes=frozenset(named(entry.get("parameters", {})) | set(entry.get("given", {}))),
     )
