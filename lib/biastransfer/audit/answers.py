@@ -27,7 +27,7 @@ def cannot_show(facts: dict) -> list[str]:
     facts : dict
         Of an audit.
     """
-    roles = [one[0].upper() + one[1:] for one in _of_roles(facts)]
+    roles = [_sentence(one.rstrip(".")) for one in _of_roles(facts)]
     said = [*roles, *_of_networks(facts), *_of_pictures(facts)]
     detectable = [row["detectable"] for row in facts["associations"] if row["detectable"] is not None]
     if detectable:
@@ -110,21 +110,24 @@ def _association(facts: dict) -> str:
         found = sum((row["p_holm"] if row["p_holm"] is not None else inf) < 0.05 for row in own)
         nearer = top["A"] if top["effect_size"] > 0 else top["B"]
         size = f"{signed(top['effect_size'])} ({interval(top['low'], top['high'])})"
+        stand = "do" if parts else "associations stand after correction"
+        when = stage if facts["networks"]["after"] else "in this network"
         parts.append(
-            f"{_stage(facts, stage)} {found} of {len(own)} associations stand after correction; the largest "
-            f"is d = {size} for {_pair(top)}, with "
-            f"{brief(top['X'])} nearer to {brief(nearer)} than {brief(top['Y'])}"
+            f"{when}, {found} of {len(own)} {stand}, the "
+            f"largest d = {size} for {_pair(top)}, where {brief(top['X'])} lies nearer "
+            f"to {brief(nearer)} than {brief(top['Y'])} does"
         )
-    return "; ".join(parts) + "."
+    return (
+        _sentence("; ".join(parts)) if parts else "No association could be computed: all of them are equal."
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _pair(row: dict) -> str:
     return f"{brief(row['A'])} against {brief(row['B'])}"
-
-
-def _stage(facts: dict, stage: str) -> str:
-    alone = not facts["networks"]["after"]
-    return "In this network" if alone else f"{stage.capitalize()} finetuning" if stage == "before" else stage
 
 
 def _transfer(facts: dict) -> str:
@@ -151,8 +154,8 @@ def _transfer(facts: dict) -> str:
         moved = [row for row in known if row["low"] > 0 or row["high"] < 0]
         top = max(known, key=lambda row: abs(row["change"]))
         said += (
-            f"; {len(moved)} of {len(known)} associations changed by more than their intervals, most that of "
-            f"{_pair(top)}, by {signed(top['change'])} ({interval(top['low'], top['high'])})"
+            f"; for {len(moved)} of {len(known)} associations the interval of the change excludes 0, and the "
+            f"largest change is {signed(top['change'])} ({interval(top['low'], top['high'])}), of {_pair(top)}"
         )
     return said + "."
 
@@ -170,7 +173,7 @@ def _ground(facts: dict) -> str:
     smallest = (
         f"; below |d| = {max(detectable):.2f} this set would miss one in five or more" if detectable else ""
     )
-    when = "after finetuning " if facts["networks"]["after"] else ""
+    when = "after " if facts["networks"]["after"] else ""
     return (
         f"{len(_larger(last))} of {len(last)} associations {when}are larger than {n} networks of the same "
         f"architecture give on the same pair without having learned (|d| up to {edge:.2f}){smallest}."
