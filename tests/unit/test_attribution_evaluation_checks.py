@@ -150,8 +150,11 @@ def test_what_has_no_object_loses_the_highest_fifth_of_a_map(backbone, scenes):
 
 def test_the_programme_scales_pixels_and_in_paints_the_papers_three_methods(backbone, scenes):
     names = ["sliding_patch", "lime", "rise", "gradcam", "random_map"]
-    programme = Programme(names, "telea", stride=28, lime_samples=5, rise_samples=6)
+    programme = Programme(names, "telea", stride=28, lime_samples=5, points=7)
     assert programme.settings(112)["sliding_patch"] == {"stride": 14}
+    assert programme.settings(112)["rise"] == {"n_samples": 20}
+    assert programme.measures(112, masks=False)["deletion"] == {"step": 1792}
+    assert "mass_inside_mask" not in programme.measures(112, masks=False)
     assert programme.fills["lime"] == [PLAIN, "blur", "telea"]
     assert programme.fills["rise"] == [PLAIN]
     done = maps_of(backbone, scenes.pictures[:1], "top", programme)

@@ -60,8 +60,10 @@ class Programme:
         it, others with mean grey alone; deletion with all three.
     stride : int
         Of the sliding patch, in pixels of a picture of 224; 3 in the paper.
-    lime_samples, mp_steps, rise_samples : int
-        500 and 300 in the paper; 4,000 in RISE's.
+    lime_samples, mp_steps : int
+        500 and 300 in the paper. RISE takes four times as many masks as LIME; 4,000 in its paper.
+    points : int
+        Steps of a curve; 28 in the paper.
     checked : int
         Pictures, from the first, on which sweeps and sanity check are run; the probe of what is left after
         removal sees ten times as many pairs of scenes.
@@ -79,7 +81,7 @@ class Programme:
     stride: int = 28
     lime_samples: int = 100
     mp_steps: int = 60
-    rise_samples: int = 400
+    points: int = 28
     checked: int = 2
     gradient_samples: int = 20
     values: int = 3
@@ -92,11 +94,17 @@ class Programme:
             "sliding_patch": {"stride": max(1, round(self.stride * side / _SIDE))},
             "lime": {"n_samples": self.lime_samples},
             "meaningful_perturbation": {"steps": self.mp_steps, "blur_radius": 10 * side / _SIDE},
-            "rise": {"n_samples": self.rise_samples},
+            "rise": {"n_samples": 4 * self.lime_samples},
             "integrated_gradients": {"n_steps": self.gradient_samples},
             "smoothgrad": {"n_samples": self.gradient_samples},
         }
         return {name: sized.get(name, {}) for name in self.methods}
+
+    def measures(self, side: int, *, masks: bool) -> dict[str, dict]:
+        """Return metrics and their settings for pictures of ``side`` pixels, with or without ``masks``."""
+        step = {"step": max(1, round(side * side / self.points))}
+        names = [name for name in METRICS if masks or name != "mass_inside_mask"]
+        return {name: step if name in CURVES else {} for name in names}
 
     @property
     def fills(self) -> dict[str, list[str]]:
@@ -157,7 +165,7 @@ def attribution_study(
         attribution_skipped. Values are rounded to six decimals, seconds to three.
     """
     masks = any(one.masks for one in pictures.pictures)
-    metrics = [name for name in METRICS if masks or name != "mass_inside_mask"]
+    metrics = programme.measures(backbone.transform.size, masks=masks)
     deletion = {"deletion": [PLAIN, "blur", programme.inpainter]}
     done = maps_of(backbone, pictures, targets, programme, metrics=metrics, metric_fills=deletion)
     curves = pd.concat([done.curves(name) for name in CURVES])
