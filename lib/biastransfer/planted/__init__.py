@@ -4,6 +4,7 @@ from biastransfer.planted.doses import MINUS, PLUS, men, realised
 from biastransfer.planted.experiment import CONSTRUCTIONS, Experiment, Network, experiment
 from biastransfer.planted.measures import MEASURES
 from biastransfer.planted.tables import TABLES, constructions, tables
+from biastransfer.planted.verdicts import numbers, shown, verdicts
 
 __all__ = [
     "CONSTRUCTIONS",
@@ -16,6 +17,9 @@ __all__ = [
     "constructions",
     "experiment",
     "men",
+    "numbers",
     "realised",
+    "shown",
     "tables",
+    "verdicts",
 ]

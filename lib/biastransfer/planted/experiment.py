@@ -26,7 +26,7 @@ from biastransfer.planted.stage import (
 OBJECTS = ("car", "cat", "handbag", "skateboard")  # two of each planted group
 # what becomes of the bias of the first training in the second, as shares of the highest dose
 CONSTRUCTIONS = {"none": (0, 0), "kept": (1, 1), "added": (0, 1), "flipped": (1, -1), "removed": (1, 0)}
-PRETRAINED, FULL, POOL = "pretrained", "full", "training pool"
+PRETRAINED, FIRST, FULL, POOL = "pretrained", "first", "full", "training pool"
 _SECOND = 1000  # added to the seed of a second training: other twins, another order
 
 
@@ -34,8 +34,8 @@ _SECOND = 1000  # added to the seed of a second training: other twins, another o
 class Network:
     """How one network came about: ``start`` is a dose, or "pretrained"; ``realised`` the dose counted.
 
-    ``construction`` is a key of `CONSTRUCTIONS` after a second training, else ""; ``how`` says whether the
-    last ``"stage"`` was trained or the ``"full"`` network; ``loss`` the mean of the last steps.
+    ``construction`` is a key of `CONSTRUCTIONS` after a second training, else "first"; ``how`` says whether
+    the last ``"stage"`` was trained or the ``"full"`` network; ``loss`` the mean of the last steps.
     """
 
     start: float | str
@@ -55,7 +55,7 @@ class Network:
     @property
     def direct(self) -> bool:
         """Whether only the last stage was trained, straight from the pretrained network."""
-        return not self.construction and self.how == "stage"
+        return self.construction == FIRST and self.how == "stage"
 
     @property
     def plain(self) -> tuple[float, int] | None:
@@ -179,7 +179,7 @@ def experiment(
     told, _, vectors_of = zip(*made)
     seen = [look(one) for one in vectors_of]
     place = {one.plain: seen[k] for k, one in enumerate(told) if one.plain}
-    before = [place[one.start, one.seed] if one.construction else look(pretrained) for one in told]
+    before = [look(pretrained) if one.construction == FIRST else place[one.start, one.seed] for one in told]
     sizes = {name: len(z) for name, z in pretrained.items()}
     return Experiment(list(told), seen, before, sizes, list(vectors_of), _notes(bench, backbone))
 
@@ -194,9 +194,9 @@ def _first(bench: Bench, doses, seeds, shuffled: int, full) -> list[tuple[Networ
     ]
 
 
-def _trained(bench: Bench, stage: Stage, dose, seed, *, start=PRETRAINED, construction="", mixed=False,
+def _trained(bench: Bench, stage: Stage, dose, seed, *, start=PRETRAINED, construction=FIRST, mixed=False,
              how="stage") -> tuple[Network, Stage, dict]:  # fmt: skip
-    there, loss = bench.fit(stage, dose, seed + (_SECOND if construction else 0), mixed, how)
+    there, loss = bench.fit(stage, dose, seed + (_SECOND if construction != FIRST else 0), mixed, how)
     told = Network(start, dose, seed, mixed, construction, how, there, loss)
     return told, stage, bench.embedded(stage, how)
 

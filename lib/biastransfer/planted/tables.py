@@ -8,7 +8,7 @@ import pandas as pd
 from biastransfer.association import association_test
 from biastransfer.picture_resampling import both_stages
 from biastransfer.planted.doses import SIGNS
-from biastransfer.planted.experiment import Experiment
+from biastransfer.planted.experiment import FIRST, Experiment
 from biastransfer.planted.measures import MEASURES, draw, measure, whole
 from biastransfer.planted.rates import alarm_rates, trend_rates
 from biastransfer.planted.response import response
@@ -59,7 +59,9 @@ def tables(
     direct = networks[first]
     chosen = {name: one.value[first] for name, one in resampled.items()}
     made = {
-        "planted_response": response(frame[(frame["construction"] == "") & (frame["how"] == "stage")], chosen)
+        "planted_response": response(
+            frame[(frame["construction"] == FIRST) & (frame["how"] == "stage")], chosen
+        )
     }
     grids = _grids(sorted(direct.loc[~direct["shuffled"], "dose"].unique()))
     rates, trends = [], []
@@ -101,10 +103,10 @@ def constructions(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for index, row in wide.iterrows():
         name, seed, start = index[3:6]
-        if not name:
+        if name == FIRST:
             continue
         told = dict(zip([*keys, "start", "dose"], index))
-        known = (frame["how"] == "stage") & (frame["construction"] == "") & ~frame["shuffled"]
+        known = (frame["how"] == "stage") & (frame["construction"] == FIRST) & ~frame["shuffled"]
         known &= frame["seed"] == seed
         first = frame[known & (frame["dose"] == float(start))].set_index("measure")["value"]
         for short, measured in (("d", "association"), ("difference", "difference")):

@@ -8,14 +8,18 @@ from .heat_maps import heat_maps, removals
 from .layers import transfer_by_layer
 from .overview import similarity_overview
 from .pixels import association_gallery, region_shares, removal_effects
+from .planted import alarm_rates, constructions, dose_response
 from .printed import items_for_power, printed_associations, printed_p_against_z, printed_scores
 from .style import set_style
 from .verdicts import verdicts
 
 __all__ = [
+    "alarm_rates",
     "association_gallery",
     "associations",
+    "constructions",
     "contact_sheet",
+    "dose_response",
     "error_rates",
     "faithfulness_curves",
     "finetuning_curves",
