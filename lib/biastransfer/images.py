@@ -72,7 +72,7 @@ def decode_rgb(data: bytes, path: Path | str) -> np.ndarray:
         image = _open(data, path)
         image.load()
         pixels = _upright(_rgb(image), _orientation(image))
-    except ImageReadError:
+    except (ImageReadError, MemoryError):  # too little memory is no fault of the picture
         raise
     except Exception as problem:  # decoders raise OSError, SyntaxError, struct.error, EOFError, …
         raise ImageReadError(
@@ -137,6 +137,8 @@ def _open(data: bytes, path: Path | str) -> Image.Image:
         raise ImageReadError(_too_large(path, str(problem))) from problem
     except UnidentifiedImageError as problem:
         raise ImageReadError(f"{_name(path)}: {_what_it_is(data)}") from problem
+    except MemoryError:
+        raise
     except Exception as problem:
         raise ImageReadError(
             f"{_name(path)}: the header of a picture file must be whole; it is damaged ({problem}). "

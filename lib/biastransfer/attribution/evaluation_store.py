@@ -7,6 +7,7 @@ makes maps.
 
 import functools
 import hashlib
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -73,32 +74,47 @@ def code_hash() -> str:
 
 
 def read_map(folder: Path, key: str) -> np.ndarray | None:
-    """Return the heat map of a ``key`` in a ``folder``, or None where there is none, or half of one."""
-    try:
-        return np.load(folder / key[:2] / f"{key}.npy", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
+    """Return the heat map of a ``key`` in a ``folder``, or None where there is none, or it is damaged."""
+    data = _opened(folder / key[:2] / f"{key}.npy")
+    return None if data is None else np.load(io.BytesIO(data), allow_pickle=False)
 
 
 def read_record(folder: Path, key: str) -> dict:
     """Return what is known of the map of a ``key`` in a ``folder``: its cost, and its metrics by key."""
-    try:
-        found = json.loads((folder / key[:2] / f"{key}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+    data = _opened(folder / key[:2] / f"{key}.json")
+    found = {} if data is None else json.loads(data)
     return found if isinstance(found, dict) and "metrics" in found else {}
 
 
 def write_map(folder: Path, key: str, heatmap: np.ndarray) -> None:
     """Write a ``heatmap`` under its ``key`` in a ``folder``, whole or not at all."""
-    with paths.replacing(folder / key[:2] / f"{key}.npy") as partial, open(partial, "wb") as file:
-        np.save(file, heatmap)
+    data = io.BytesIO()
+    np.save(data, heatmap)
+    _seal(folder / key[:2] / f"{key}.npy", data.getvalue())
 
 
 def write_record(folder: Path, key: str, record: Mapping) -> None:
     """Write what is known of a map, ``record``, under its ``key`` in a ``folder``, whole or not at all."""
-    with paths.replacing(folder / key[:2] / f"{key}.json") as partial:
-        partial.write_text(json.dumps(record), encoding="utf-8")
+    _seal(folder / key[:2] / f"{key}.json", json.dumps(record).encode())
+
+
+def _seal(file: Path, data: bytes) -> None:
+    """Write a file whole or not at all, its own hash below its content."""
+    with paths.replacing(file) as partial:
+        partial.write_bytes(data + b"\n" + _seal_of(data))
+
+
+def _opened(file: Path) -> bytes | None:
+    """Return the content of a file, or None where there is none or a bit of it has changed."""
+    try:
+        data, _, seal = file.read_bytes().rpartition(b"\n")
+    except OSError:
+        return None
+    return data if seal == _seal_of(data) else None
+
+
+def _seal_of(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).hexdigest().encode()
 
 
 def _file_hash(fill: str) -> str:
