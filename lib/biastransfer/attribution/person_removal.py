@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,7 +40,7 @@ class RemovalCosines:
         picture, reason.
     """
 
-    cosines: Mapping[tuple[Hashable, str], np.ndarray]
+    cosines: Mapping[tuple[Any, str], np.ndarray]
     pictures: tuple[PersonPicture, ...]
     places: pd.DataFrame
     skipped: pd.DataFrame

@@ -65,8 +65,8 @@ def _on_person(pixels: pd.DataFrame, stage: str) -> str:
     return f"{100 * summary['value'].min():.0f} to {100 * summary['value'].max():.0f} %"
 
 
-def difference_table(removal: pd.DataFrame, kind: str = "difference") -> pd.DataFrame:
-    """Return what each removal takes of the association over all objects, a row a removal and fill.
+def left_after(removal: pd.DataFrame, kind: str = "difference") -> pd.DataFrame:
+    """Return what each removal takes of the association over all objects, a row a network, fill and removal.
 
     Parameters
     ----------
@@ -76,13 +76,15 @@ def difference_table(removal: pd.DataFrame, kind: str = "difference") -> pd.Data
     Returns
     -------
     DataFrame
-        stage, seed, fill, removed, value, left and share with intervals as text, n.
+        stage, seed, fill, removed, value, share, and "left, 95 %" and "share, 95 %" as text. The whole
+        picture stands once a network, without a fill.
     """
     chosen = removal[(removal["object"] == ALL) & (removal["kind"] == kind) & removal["value"].notna()].copy()
     for name in ("left", "share"):
         bounds = zip(chosen[f"{name}_low"], chosen[f"{name}_high"])
         chosen[f"{name}, 95 %"] = [f"{a:.2f} to {b:.2f}" if np.isfinite(a) else np.nan for a, b in bounds]
-    chosen["n"] = chosen["n_man"].astype(str) + " + " + chosen["n_woman"].astype(str)
-    columns = ["stage", "seed", "fill", "removed", "value", "left", "left, 95 %", "share", "share, 95 %", "n"]
-    repeated = (chosen["removed"] == "nothing") & chosen.duplicated(["stage", "seed", "removed"])
+    whole = chosen["removed"] == "nothing"
+    chosen.loc[whole, "fill"] = "–"
+    repeated = whole & chosen.duplicated(["stage", "seed", "removed"])
+    columns = ["stage", "seed", "fill", "removed", "value", "left, 95 %", "share", "share, 95 %"]
     return chosen.loc[~repeated, columns]

@@ -37,7 +37,7 @@ def association_gallery(shown: Sequence) -> Figure:
     step = WIDTH / (1 + len(columns))
     size = (WIDTH, step * len(shown) + 1.05)
     figure, axes = plt.subplots(len(shown), 1 + len(columns), figsize=size, squeeze=False)
-    figure.get_layout_engine().set(w_pad=0.01, h_pad=0.01, wspace=0, hspace=0)
+    figure.set_layout_engine("constrained", w_pad=0.01, h_pad=0.01, wspace=0, hspace=0)
     for row, one in zip(axes, shown, strict=True):
         row[0].imshow(one.pixels)
         for ax, key in zip(row[1:], columns, strict=True):
