@@ -14,7 +14,8 @@ from biastransfer.parameters import declared
 WRITES = re.compile(r"\*Writes\*(.*?)below\s+`data/results/<run>/`", re.S)
 RUN_LINE = re.compile(
     r"(?P<committed>committed · )?run (?P<run>\S+) · commit (?P<commit>.+?) · seed (?P<seed>\S+) · "
-    r"(?P<seconds>[\d.]+) s(?: · shown at commit \S+)?\n(?P<versions>.+?) · (?P<device>.+)"
+    r"(?P<seconds>[\d.]+) s\n(?P<versions>.+?) · (?P<device>.+?)(?: · shown at commit .+)?$",
+    re.M,
 )
 
 

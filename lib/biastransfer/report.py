@@ -4,6 +4,7 @@ import base64
 import html
 import importlib.metadata
 import json
+import re
 import subprocess
 import sys
 import time
@@ -78,6 +79,7 @@ def table(
         shown.columns = frame.columns
     shown = shown.rename(columns=names or {}, level=frame.columns.nlevels - 1)
     body = shown.to_html(index=False, border=0, classes="dataframe")
+    body = re.sub("<th([^>]*)></th>", r"<td\1></td>", body)  # heads nothing
     return HTML(
         f'<p class="table-caption">{title}</p><div class="table-scroll" role="region" tabindex="0" '
         f'aria-label="{title}" style="overflow-x:auto">{body}</div>{_link(shown, csv)}'
@@ -174,7 +176,7 @@ def run_line(run: str, page: str, *, seed: int, device: str = "", committed: boo
         "run": run,
         "commit": _commit(),
         "versions": _versions(),
-        "device": device or _default_device(),
+        "device": device or ("cpu" if "torch" in sys.modules else "cpu (no network was run)"),
         "seed": seed,
         "seconds": round(time.perf_counter() - STARTED, 1),
     }
@@ -204,10 +206,6 @@ def _versions() -> dict[str, str]:
     loaded = [name for name in ("torch", "numpy") if name in sys.modules]
     found = {name: sys.modules[name].__version__ for name in loaded}
     return {"biastransfer": importlib.metadata.version("biastransfer"), **found}
-
-
-def _default_device() -> str:
-    return "cpu" if "torch" in sys.modules else "cpu (no network was run)"
 
 
 def _commit() -> str:

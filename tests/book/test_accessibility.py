@@ -1,4 +1,4 @@
-"""The book by keyboard and for screen readers: axe-core on every page in both colour modes, and the Tab key."""
+"""The book by keyboard and for screen readers: axe-core on every page in both modes, and the Tab key."""
 
 import pytest
 

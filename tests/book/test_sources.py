@@ -82,7 +82,8 @@ def test_model_card_names_every_backbone_and_its_licence():
     rows = {line.split("`")[1]: line for line in card.splitlines() if line.startswith("| `")}
     assert set(backbones) <= set(rows)
     assert all(
-        re.search("Apache-2.0|MIT|BSD|CC BY", card.split(f"| `{name}`")[1].split("\n")[0]) for name in backbones
+        re.search("Apache-2.0|MIT|BSD|CC BY", card.split(f"| `{name}`")[1].split("\n")[0])
+        for name in backbones
     )
 
 
