@@ -53,7 +53,7 @@ check: setup
 	@$(PY) -m pytest -q tests/unit/test_house.py tests/unit/test_setup.py
 
 bench: setup
-	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) "$$file"; done
+	@for file in $(filter-out %/record.py,$(wildcard benchmarks/*.py)); do echo "== $$file"; $(PY) "$$file"; done
 
 clean:
 	rm -rf _build book/results data/derived .snakemake .pytest_cache .ruff_cache .mypy_cache

@@ -18,6 +18,7 @@ import sys
 import time
 
 import numpy as np
+import record
 import torch
 
 from biastransfer.attribution.faithfulness import deletion, insertion
@@ -119,19 +120,19 @@ def main() -> None:
                             capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
     print(f"{arguments.backbone}, {POINTS} points, {torch.get_num_threads()} threads; milliseconds:")
     print("  " + ", ".join(f"{name} {1000 * seconds:.0f}" for name, seconds in found.items()))
-    print(f"deletion / bare forward ({best}): {found['deletion'] / found[best]:.2f} (must be ≤ 1.10)")
-    print(f"insertion / bare forward: {found['insertion'] / found[best]:.2f}")
-    print(f"deletion, folded / bare forward: {found['deletion, folded'] / found[best]:.2f} (must be ≤ 0.95)")
-    print(f"plain loop / deletion: {found['plain loop'] / found['deletion']:.2f}")
-    print(f"memory beyond a batch of four: {float(memory):.0f} MiB (must be ≤ 50)")
+    record.ratio("deletion / bare forward", found["deletion"] / found[best], "≤ 1.10", best)
+    record.ratio("insertion / bare forward", found["insertion"] / found[best])
+    record.ratio("deletion, folded / bare forward", found["deletion, folded"] / found[best], "≤ 0.95")
+    record.ratio("plain loop / deletion", found["plain loop"] / found["deletion"])
+    record.ratio("memory beyond a batch of four, MiB", float(memory), "≤ 50")
     print(f"largest difference of a score from the plain loop's: {difference:.1e}")
     # an evaluation makes three maps of 225 versions each and one deletion and insertion a map
     forward = found[best] / POINTS * 3 * (225 + 2 * POINTS)
     metrics = 3 * (found["localisation"] + found["pointing and mass"]) + found["similarity of 3 maps"]
-    print(
-        "metrics without forward passes / an evaluation's forward passes: "
-        f"{metrics / forward:.3f} (must be ≤ 0.10)"
+    record.ratio(
+        "metrics without forward passes / an evaluation's forward passes", metrics / forward, "≤ 0.10"
     )
+    record.write(__file__, backbone=arguments.backbone, clock="process" if arguments.busy else "wall")
 
 
 if __name__ == "__main__":

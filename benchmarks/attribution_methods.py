@@ -16,6 +16,7 @@ from pathlib import Path
 
 import captum.attr
 import numpy as np
+import record
 import torch
 
 from biastransfer.attribution.lime import superpixels
@@ -136,11 +137,14 @@ def main() -> None:
     for name, work in own.items():
         limit = 1.10 if "folded" not in name else 1.0
         grown = peak_growth(work)
+        record.keep(f"{name} / bare forward", found[name] / found[best], f"≤ {limit:.2f}")
+        record.keep(f"{name}, memory grown, MiB", grown, "≤ 50")
         print(
             f"{name} / bare forward ({best}), time: {found[name] / found[best]:.2f} (must be ≤ {limit:.2f}), "
             f"memory: +{grown:.0f} MiB (must be ≤ 50)"
         )
     for name in others:
+        record.keep(f"{name} / bare forward", found[name] / found[best])
         print(f"{name} / bare forward, time: {found[name] / found[best]:.2f} (for comparison)")
     once = seconds({"masks": all_masks}, arguments.rounds)["masks"]
     whole = np.float32().nbytes * 2000 * 224**2 / MIB
@@ -148,6 +152,8 @@ def main() -> None:
         f"2,000 RISE masks: {once:.2f} s (must be ≤ 0.5), +{peak_growth(all_masks):.0f} MiB (must be ≤ 100; "
         f"all at once they take {whole:.0f})"
     )
+    record.keep("2,000 RISE masks: time / 0.5 s", once / 0.5, "≤ 1")
+    record.write(__file__, backbone=arguments.backbone)
 
 
 if __name__ == "__main__":

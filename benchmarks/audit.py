@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import record
 import torch
 from PIL import Image
 
@@ -88,6 +89,8 @@ def main() -> None:
     left = whole - maps
     print(f"audit without maps / embedding: {left / embedding:.2f}; with {GRANTED} s granted:", end=" ")
     print(f"{(left - GRANTED) / embedding:.2f} (must be ≤ 1.3)")
+    record.keep(f"audit without maps, {GRANTED} s granted / embedding", (left - GRANTED) / embedding, "≤ 1.3")
+    record.write(__file__, pictures=given.count, untrained=given.untrained, clock=clock.__name__)
 
 
 if __name__ == "__main__":

@@ -189,6 +189,8 @@ def measured(name, folder):
 
 def compare(kind, folder, rounds):
     """Print both ways' medians, interleaved, as ratios to the limits and to the peer."""
+    import record  # here: what the children import counts as their memory
+
     pairs = [(measured(kind, folder), measured(f"{kind}_peer", folder)) for _ in range(rounds)]
     for ours, theirs in pairs:
         if ours[3:] != theirs[3:]:
@@ -201,6 +203,9 @@ def compare(kind, folder, rounds):
         allowed = f"{mine / limit:6.2f} of the allowed {limit} {unit}" if limit else " " * 31
         against = f"{mine / peer:6.3f} of {PEERS[kind]} ({peer:.2f} {unit})"
         print(f"{kind + ', ' + what:24s} {mine:8.2f} {unit:3s} {allowed:31s} {against}")
+        if limit:
+            record.keep(f"{kind}, {what} / {limit} {unit}", mine / limit, "≤ 1")
+        record.keep(f"{kind}, {what} / {PEERS[kind]}", mine / peer)
 
 
 def main():
@@ -211,6 +216,8 @@ def main():
     chosen = parser.parse_args()
     if chosen.child:
         return child(*chosen.child)
+    import record
+
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as place:
         for kind, write in (("openimages", write_boxes), ("coco", write_instances)):
@@ -220,6 +227,7 @@ def main():
             size = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
             print(f"{kind}: a file of {size:,.0f} MiB")
             compare(kind, folder, chosen.rounds)
+    record.write(__file__, share=chosen.share)
     return None
 
 

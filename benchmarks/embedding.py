@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import record
 import torch
 from PIL import Image
 
@@ -93,10 +94,9 @@ def main() -> None:
         f"load {os.getloadavg()[0]:.1f}, {clock.__name__}; pictures a second:"
     )
     print("  " + ", ".join(f"{name} {rate:.0f}" for name, rate in found.items()))
-    print(
-        f"embed from files / bare forward ({best}), time: {found[best] / found['embed']:.2f} (must be ≤ 1.35)"
-    )
-    print(f"usual script / embed from files, time: {found['embed'] / found['usual']:.2f} (must be ≥ 3)")
+    record.ratio("embed from files / bare forward, time", found[best] / found["embed"], "≤ 1.35", best)
+    record.ratio("usual script / embed from files, time", found["embed"] / found["usual"], "≥ 3")
+    record.write(__file__, backbone=arguments.backbone, clock=clock.__name__)
     print(f"largest difference of a value between the two: {difference:.1e}")
 
 

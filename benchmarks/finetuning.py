@@ -12,6 +12,7 @@ import statistics
 import time
 
 import numpy as np
+import record
 import torch
 from sklearn.metrics import average_precision_score
 
@@ -106,10 +107,11 @@ def main() -> None:
         clock = time.process_time
     print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}, {clock.__name__}")
     name, ratio, limit, rate = average_precision(chosen.rounds)
-    print(f"{name} {ratio:.2f} (must be ≤ {limit}; {rate:.1f} a second)")
+    record.ratio(name, ratio, f"≤ {limit}", f"{rate:.1f} a second")
     for backbone in chosen.backbone:
         name, ratio, limit, rate = training_loop(backbone, chosen.rounds)
-        print(f"{name} {ratio:.2f} (must be ≥ {limit}; {rate:.1f} pictures a second)")
+        record.ratio(name, ratio, f"≥ {limit}", f"{rate:.1f} pictures a second")
+    record.write(__file__, clock=clock.__name__)
 
 
 if __name__ == "__main__":

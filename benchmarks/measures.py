@@ -7,6 +7,7 @@ import time
 from collections import namedtuple
 
 import numpy as np
+import record
 
 from biastransfer.association import association_test, pairs, tabulate
 from biastransfer.association.sets import attribute, targets
@@ -46,6 +47,9 @@ def reference_loop(scores, n, draws=10_000):
 def report(name, ours, limit, peer=None, peer_name=""):
     against = f"{ours / peer:8.3f} of {peer_name} ({peer:.3f} s)" if peer else ""
     print(f"{name:58s} {ours:8.4f} s  {ours / limit:6.2f} of the allowed {limit} s  {against}")
+    record.keep(f"{name}: time / {limit:g} s", ours / limit, "≤ 1")
+    if peer:
+        record.keep(f"{name}: time / {peer_name}", ours / peer)
 
 
 def main():
@@ -86,6 +90,7 @@ def main():
     chain = median_seconds(lambda: bias_transfer(before, after, items(CLASSES[:13])[1]), 1)
     naive = median_seconds(lambda: [copied_score(before, after, rng) for _ in range(20)], 1) * 500
     report("10,000 resamples of a transfer score, 2,048 dimensions", chain, 10.0, naive, "resampling vectors")
+    record.write(__file__)
 
 
 def whole_tests(vectors):
