@@ -34,7 +34,7 @@ def called(capsys, *words):
 # ---- help and wrong calls
 
 
-@pytest.mark.parametrize("words", [[], ["fetch"], ["lint"], ["finetune"]])
+@pytest.mark.parametrize("words", [[], ["fetch"], ["lint"], ["finetune"], ["audit"]])
 def test_help_says_what_it_does_with_examples_and_exit_statuses(capsys, words):
     with pytest.raises(SystemExit) as ended:
         main([*words, "--help"])
@@ -54,6 +54,7 @@ def test_help_says_what_it_does_with_examples_and_exit_statuses(capsys, words):
         ([], "the following arguments are required: command"),
         (["lint"], "one of the arguments --set --folder is required"),
         (["finetune"], "the following arguments are required: --backbone"),
+        (["audit", "--before", "x"], "the following arguments are required: --pictures, --out"),
         (["fetch", "--workers", "many"], "argument --workers: invalid int value: 'many'"),
     ],
 )

@@ -154,8 +154,8 @@ def _transfer(facts: dict) -> str:
         moved = [row for row in known if row["low"] > 0 or row["high"] < 0]
         top = max(known, key=lambda row: abs(row["change"]))
         said += (
-            f"; for {len(moved)} of {len(known)} associations the interval of the change excludes 0, and the "
-            f"largest change is {signed(top['change'])} ({interval(top['low'], top['high'])}), of {_pair(top)}"
+            f"; for {len(moved)} of {len(known)} associations the interval of the change excludes 0; the "
+            f"largest change is {signed(top['change'])} ({interval(top['low'], top['high'])}): {_pair(top)}"
         )
     return said + "."
 
@@ -173,9 +173,9 @@ def _ground(facts: dict) -> str:
     smallest = (
         f"; below |d| = {max(detectable):.2f} this set would miss one in five or more" if detectable else ""
     )
-    when = "after " if facts["networks"]["after"] else ""
+    when = "After, " if facts["networks"]["after"] else ""
     return (
-        f"{len(_larger(last))} of {len(last)} associations {when}are larger than {n} networks of the same "
+        f"{when}{len(_larger(last))} of {len(last)} associations are larger than {n} networks of the same "
         f"architecture give on the same pair without having learned (|d| up to {edge:.2f}){smallest}."
     )
 

@@ -62,7 +62,10 @@ def collect(
         "made_with": {"biastransfer": importlib.metadata.version("biastransfer"), **settings},
         "networks": {
             **dict.fromkeys(("before", "after")),
-            **{stage: describe(one, networks.names[stage]) for stage, one in networks.stages.items()},
+            **{
+                stage: describe(one, networks.names[stage], stage in networks.files)
+                for stage, one in networks.stages.items()
+            },
             "same_embedding": networks.same,
             "one_architecture": networks.one_architecture,
         },

@@ -42,7 +42,7 @@ def draw(measures: Measures, roles: Roles, names: dict[str, str]) -> dict[str, F
         similarities["item"] = similarities["item"].map(lambda item: _item(item, shown))
         drawn["similarities"] = plots.similarities(similarities)
         if measures.transfer.size and measures.transfer["r"].notna().any():
-            table = measures.transfer.assign(backbone=title, seed=0, set="")
+            table = measures.transfer.assign(backbone=" ", seed=0, set="")
             drawn["transfer"] = plots.transfer_scores(table)
         if measures.associations.size:
             table = _staged(measures.associations, title)

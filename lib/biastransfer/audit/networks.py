@@ -31,11 +31,14 @@ class Networks:
         None where one network is audited alone.
     names : dict of str to str
         Stage → the name that was given; of a file without its folder.
+    files : frozenset of str
+        Stages that were given as files.
     """
 
     before: Backbone
     after: Backbone | None
     names: dict[str, str]
+    files: frozenset[str] = frozenset()
 
     @property
     def stages(self) -> dict[str, Backbone]:
@@ -92,13 +95,15 @@ def load_networks(
     if "before" not in found:
         raise ValueError("before must name a network or a file; got none.")
     names = {stage: _shown(given[stage][0]) for stage in found}
-    return Networks(found["before"], found.get("after"), names)
+    files = frozenset(stage for stage in found if os.path.isfile(given[stage][0]))
+    return Networks(found["before"], found.get("after"), names, files)
 
 
-def describe(backbone: Backbone, name: str) -> dict:
-    """Return what a report says of a network that was given as ``name``, without any folder."""
+def describe(backbone: Backbone, name: str, from_file: bool) -> dict:
+    """Return what a report says of a network, given as ``name`` or (``from_file``) as a file so called."""
     return {
         "name": name,
+        "file": from_file,
         "architecture": "TorchScript" if backbone.scripted else backbone.name,
         "source": backbone.source,
         "dimension": int(backbone.dim),
