@@ -4,7 +4,7 @@ import json
 import sys
 
 from biastransfer import paths
-from biastransfer.graph.dependencies import library_files
+from biastransfer.graph.dependencies import content_hash, library_files
 from biastransfer.graph.entries import DATA
 from biastransfer.graph.runs import plan
 
@@ -39,6 +39,8 @@ for page in PAGES:
         params:
             json=json.dumps(page.parameters, sort_keys=True),
             threads=page.threads,
+            # the same files by their bytes: a clock that went back hides a change from their times
+            content=content_hash([paths.notebook(page.notebook), *library_files(paths.notebook(page.notebook))]),
         resources:
             torch=int(page.torch and page.threads > 1),  # one at a time, unless each leaves a core free
             **page.resources,  # what a cluster is asked for: gpu, mem_mb, runtime, cpus_per_task

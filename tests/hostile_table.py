@@ -1,6 +1,7 @@
-"""Write data/results/checks/hostile.csv: what was handed to each reader, and what happened.
+"""Write data/results/checks/hostile.csv and faults.csv: what was tried, and what happened.
 
-Run from the compendium's root: ``.venv/bin/python tests/hostile_table.py`` (about 20 seconds).
+Run from the compendium's root: ``.venv/bin/python tests/hostile_table.py`` (about a minute), as an
+administrator, who may mount the small disks of the faults.
 """
 
 import os
@@ -14,16 +15,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "unit"))
 
 import hostile_files  # noqa: F401
 import hostile_texts  # noqa: F401
+from faults import FAULTS
 from hostile import ATTEMPTS, happened
 
 from biastransfer import paths
 
-COLUMNS = ["kind", "input", "reader", "outcome", "what_happened"]
+TABLES = {
+    "hostile": (ATTEMPTS, ["kind", "input", "reader", "outcome", "what_happened"]),
+    "faults": (FAULTS, ["kind", "what", "where", "outcome", "what_happened"]),
+}
 
 
-def rows() -> list[tuple]:
+def rows(attempts) -> list[tuple]:
     found = []
-    for one in ATTEMPTS:
+    for one in attempts:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["BIASTRANSFER_ROOT"] = f"{folder}/house/given"
             os.chdir(folder)
@@ -41,9 +46,10 @@ def rows() -> list[tuple]:
 
 
 if __name__ == "__main__":
-    target = paths.results("checks", "hostile.csv")
     here = Path.cwd()
-    table = pd.DataFrame(rows(), columns=COLUMNS)
-    os.chdir(here)
-    paths.write_csv(table, target)
-    print(f"{len(table)} inputs: {table['outcome'].value_counts().to_dict()}")
+    targets = {name: paths.results("checks", f"{name}.csv") for name in TABLES}
+    for name, (attempts, columns) in TABLES.items():
+        table = pd.DataFrame(rows(attempts), columns=columns)
+        os.chdir(here)
+        paths.write_csv(table, targets[name])
+        print(f"{len(table)} {name}: {table['outcome'].value_counts().to_dict()}")

@@ -4,6 +4,8 @@ The run graph re-executes a notebook when one of these files changed, and a test
 """
 
 import ast
+import functools
+import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -86,6 +88,19 @@ def library_files(source: str | Path, package_folder: Path = PACKAGE) -> list[Pa
             seen.add(file)
             waiting.extend(_imported_files(file, package_folder))
     return sorted(seen - {source})
+
+
+def content_hash(files: Iterable[Path]) -> str:
+    """Return the hash, 16 hex digits, of the bytes of some ``files``, each read once in a process."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(_file_hash(file, file.stat().st_mtime_ns, file.stat().st_size))
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _file_hash(file: Path, _time: int, _size: int) -> bytes:
+    return hashlib.sha256(file.read_bytes()).digest()
 
 
 def _imported_files(file: Path, package_folder: Path) -> Iterator[Path]:
