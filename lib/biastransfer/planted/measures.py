@@ -187,7 +187,7 @@ def _difference(seen: Seen, weights) -> Measured:
         w, n = weights[name], weights[name].sum(1)
         to_object = {}
         for who in ("man", "woman"):
-            gram, people = seen.grams[f"{name}+{who}|{name}"], weights[f"{name}+{who}"]
+            gram, people = seen.grams[f"{name}+{who}|{name}"].T, weights[f"{name}+{who}"]
             mean, spread, m = _moments(w @ gram / n[:, None], people)
             to_object[who] = people @ gram.T / people.sum(1)[:, None]
             part = share**2 * spread / (m - 1)

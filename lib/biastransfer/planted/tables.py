@@ -17,6 +17,8 @@ from biastransfer.stats.resampling import bootstrap_interval
 from biastransfer.transfer import bias_transfer_score
 
 TABLES = ("planted", "planted_response", "planted_rates", "planted_trend", "planted_constructions")
+_SCORES = [f"{score}{end}" for score in ("transfer_inter", "transfer_intra") for end in ("", "_low", "_high")]
+_CHANGES = ["d_before", "d_after", "difference_before", "difference_after", *_SCORES]
 
 
 def tables(
@@ -97,14 +99,11 @@ def constructions(frame: pd.DataFrame) -> pd.DataFrame:
         reading makes of the inter-class score: "retained" where it is significant, else "adopted".
     """
     keys = ["run", "backbone", "labels", "construction", "seed"]
-    wide = frame.pivot_table(
-        ["value", "low", "high", "alarm"], [*keys, "start", "dose"], "measure", sort=False
-    )
+    second = frame[frame["construction"] != FIRST]
+    wide = second.set_index([*keys, "start", "dose", "measure"])[["value", "low", "high", "alarm"]].unstack()
     rows = []
     for index, row in wide.iterrows():
-        name, seed, start = index[3:6]
-        if name == FIRST:
-            continue
+        seed, start = index[4:6]
         told = dict(zip([*keys, "start", "dose"], index))
         known = (frame["how"] == "stage") & (frame["construction"] == FIRST) & ~frame["shuffled"]
         known &= frame["seed"] == seed
@@ -116,7 +115,7 @@ def constructions(frame: pd.DataFrame) -> pd.DataFrame:
             told |= {f"{score}_{end}": row[end, score] for end in ("low", "high")}
         told["read_as"] = "adopted" if row["alarm", "transfer_inter"] else "retained"
         rows.append(told)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*keys, "start", "dose", *_CHANGES, "read_as"])
 
 
 def _drawn(found: Experiment, weights, rows=None):
