@@ -4,6 +4,7 @@ Both give rows as `evaluation.evaluate` does, so that `comparison` summarises th
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,7 +24,7 @@ _IN_PIXELS = ("patch", "blur_radius")
 
 
 def scaled(sweep: Sweep, side: int) -> Sweep:
-    """Return a ``sweep`` for pictures of ``side`` pixels: patch sizes and blur in proportion to 224.
+    """Return a ``sweep`` for pictures of ``side`` pixels: patches, at least a pixel apart, and blur to scale.
 
     Examples
     --------
@@ -34,8 +35,9 @@ def scaled(sweep: Sweep, side: int) -> Sweep:
         return sweep
     values = [value * side / _SIDE for value in sweep.values]
     if sweep.parameter == "patch":
-        values = [max(1, round(value)) for value in values]
-    return dataclasses.replace(sweep, values=tuple(dict.fromkeys(values)))
+        pixels = [max(1, round(value)) for value in values]
+        values = list(itertools.accumulate(pixels, lambda before, value: max(value, before + 1)))
+    return dataclasses.replace(sweep, values=tuple(values))
 
 
 def robustness_rows(
