@@ -100,7 +100,16 @@ def load_networks(
 
 
 def describe(backbone: Backbone, name: str, from_file: bool) -> dict:
-    """Return what a report says of a network, given as ``name`` or (``from_file``) as a file so called."""
+    """Return what a report says of a network.
+
+    Parameters
+    ----------
+    backbone : Backbone
+    name : str
+        As it was given; a file's without its folder.
+    from_file : bool
+        Whether it was a file.
+    """
     return {
         "name": name,
         "file": from_file,
