@@ -57,8 +57,9 @@ def shown(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     Returns
     -------
     dict of str to DataFrame
-        ``response``, ``verdicts``, and ``full``, the networks that were finetuned whole beside those of the
-        same dose and seed whose last stage was.
+        ``response``, ``verdicts``, ``trend``, the power of a slope by doses, seeds and pictures a class with
+        its mean rate of false alarms, and ``full``, the networks that were finetuned whole beside those of
+        the same dose and seed whose last stage was.
     """
     heads = {"p_spearman": "its p", "at_zero": "unplanted", "null_sd": "sd", "steps": "slope / sd"}
     heads |= {"picture_low": "pictures, low", "picture_high": "pictures, high", "trend": "trend, power"}
@@ -74,11 +75,20 @@ def shown(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     whole = frame[(frame["construction"] == FIRST) & ~frame["shuffled"]].set_index(keys)["value"].unstack()
     full = whole.dropna() if FULL in whole else pd.DataFrame(columns=["stage", FULL])
     made = {"response": response, "verdicts": verdict[[*columns, "trend", "use"]], "full": full.reset_index()}
+    made["trend"] = _trend(tables["planted_trend"])
     for name, one in made.items():
         if "measure" in one:
             one = one.assign(measure=[MEASURES[measure][0] for measure in one["measure"]])
         made[name] = one.rename(columns=heads)
     return made
+
+
+def _trend(trend: pd.DataFrame) -> pd.DataFrame:
+    keys = ["measure", "doses", "seeds"]
+    power = trend.pivot_table("power", keys, "pictures", sort=False)
+    power.columns = [f"power, {count} pictures" for count in power.columns]
+    wide = power.assign(**{"false alarms": trend.groupby(keys, sort=False)["false_alarm"].mean()})
+    return wide.reset_index()
 
 
 def _use(measure: str, told: Mapping) -> str:
