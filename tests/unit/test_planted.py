@@ -199,6 +199,13 @@ def test_the_experiment_repeats_itself_and_says_where_each_network_comes_from(ow
     made = planted.tables(one, "tiny", counts=[2], draws=4)
     assert list(made) == list(planted.TABLES)
     assert set(made["planted"]["measure"]) == set(planted.MEASURES)
+    full = planted.shown(made)["full"].set_index("measure")
+    whole = made["planted"].query("how == 'full' and measure == 'difference'")["value"].item()
+    assert full.loc["inter-class difference", ["dose", "full"]].tolist() == [1, whole]
+    told = planted.numbers(made)
+    assert (told["doses"], told["seeds"], told["networks"], told["nulls"]) == (3, 1, 4, 2)
+    assert told["largest_error"] == 0
+    assert told["changed"] == 2
 
 
 def test_an_experiment_that_cannot_be_read_is_refused():
