@@ -35,7 +35,6 @@ SWEEPS = (
     "LIME superpixels",
     "MP blur",
     "MP mask size",
-    "MP seed",
 )
 _PAINTED = ("sliding_patch", "lime", "meaningful_perturbation")  # the paper's -G variants
 _UNCHECKED = (
