@@ -196,7 +196,9 @@ class TestWhoCarriesIt:
         }  # fmt: skip
         frame = pd.DataFrame([row | {"removed": name} for name, row in named.items()])
         frame = frame.assign(object="car", kind="difference", fill="mean")
-        assert carriers(frame)["verdict"].tolist() == ["undecided"]
+        judged = carriers(frame).iloc[0]
+        assert judged["verdict"] == "undecided"
+        assert judged["reason"] == "not shown to be more than the control takes"
         assert carriers(frame.assign(fill="redrawn"))["verdict"].tolist() == ["people and object"]
 
 

@@ -7,12 +7,15 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from biastransfer import plots
 from biastransfer.analysis_sets.generated import load
 from biastransfer.attribution.person_pictures import coco_person_pictures, scene_person_pictures
 from biastransfer.attribution.removal_numbers import chapter_numbers
 from biastransfer.attribution.removal_verdicts import carriers
 from biastransfer.attribution.who_drives import in_turn, study
 from biastransfer.images import read_rgb
+from biastransfer.plots.pixels import _laid_over
+from biastransfer.plots.style import STAGES
 
 SCALE = 0.01  # five pictures a class
 
@@ -178,3 +181,46 @@ def test_numbers_of_the_page():
 def test_a_stricter_rule_leaves_more_undecided():
     judged = carriers(removal_table(), at_least=0.85)
     assert set(judged["verdict"]) == {"undecided"}
+
+
+class TestFigures:
+    def marked(self, ax, stage):
+        """Return where a panel has the markers of a stage: x by row, to the nearest whole row."""
+        look = STAGES[stage]["marker"]
+        lines = [line for line in ax.lines if line.get_marker() == look]
+        return {round(float(line.get_ydata()[0])): float(line.get_xdata()[0]) for line in lines}
+
+    def test_what_is_left_after_each_removal(self):
+        table = removal_table()
+        figure = plots.removal_effects(table[table["kind"] == "difference"])
+        [panel] = [ax for ax in figure.axes if ax.get_title()]
+        assert panel.get_title() == "all objects"
+        words = [label.get_text() for label in panel.get_yticklabels()]
+        assert words == [
+            "whole picture",
+            "person removed",
+            "as much elsewhere",
+            "object removed",
+            "both removed",
+        ]
+        for stage in ("pretrained", "finetuned"):
+            assert self.marked(panel, stage) == pytest.approx({0: 0.2, 1: 0.02, 2: 0.2, 3: 0.18, 4: 0.0})
+
+    def test_shares_stand_beside_the_area(self):
+        parts = pd.DataFrame({"region": ["person", "rest"], "value": [0.4, 0.6], "area": [0.1, 0.9]})
+        parts = parts.assign(method="lime", fill="mean", low=np.nan, high=np.nan)
+        both = [parts.assign(stage=stage) for stage in ("pretrained", "finetuned")]
+        figure = plots.region_shares(pd.concat(both))
+        person, rest = figure.axes
+        assert (self.marked(person, "pretrained"), self.marked(rest, "finetuned")) == ({0: 0.4}, {0: 0.6})
+        dashed = [line for line in person.lines if line.get_linestyle() == "--"]
+        assert [line.get_xdata()[0] for line in dashed] == [0.1]
+
+    def test_a_map_is_laid_over_with_the_same_strength_everywhere(self):
+        """Green towards men, purple towards women, pale where neither; a dark picture darkens all alike."""
+        heat = np.array([[1.0, -1.0, 0.0]])
+        bright, dark = (_laid_over(np.full((1, 3, 3), shade), heat) for shade in (1.0, 0.0))
+        np.testing.assert_allclose(dark, 0.6 * bright)
+        assert bright[0, 0].argmax() == 1
+        assert bright[0, 1].argmin() == 1
+        assert np.ptp(bright[0, 2]) < 0.01

@@ -67,7 +67,9 @@ def _judged(named: Mapping[str, Mapping], redrawn: bool, at_least: float) -> dic
     if 1 - named["both"]["share_high"] >= at_least:
         names.append("scene")
     if not names:
-        return found | {"verdict": "undecided", "reason": "no share's interval is clear of one half"}
+        clear = [part for part in ("person", "object") if named[part]["share_low"] >= at_least]
+        reason = "not shown to be more than the control takes" if clear else "no share is clear of the rest"
+        return found | {"verdict": "undecided", "reason": reason}
     return found | {"verdict": " and ".join(names), "reason": ""}
 
 
