@@ -52,6 +52,7 @@ LAYERS = {
     "embed": ({*DATA, "analysis_sets", "distributed", "prefetch"}, ANYTHING),
     "finetune": ({*DATA, "analysis_sets", "distributed", "prefetch"}, ANYTHING),
     "nulls": ({*MEASURES, "cosines"}, NUMBERS),
+    "large": ({*MEASURES, "cosines"}, NUMBERS),  # the measures on files
     "embedded_sets": ({"paths", "images", "analysis_sets", "embed", "finetune"}, ANYTHING),
     "attribution": (
         {*DATA, *MEASURES, "checkpoint_files", "cosines", "analysis_sets", "embed", "finetune", "nulls"},

@@ -47,9 +47,7 @@ def extract(
     """
     if not files:
         return
-    where = _place(device)
-    batch_size = batch_size or _BATCH[where.type if where.type in _BATCH else "cuda"]
-    run = _runner(backbone, layer, where)
+    run, where, batch_size = prepared(backbone, layer, batch_size, device)
     names, rank, ranks = list(files), distributed.rank(), distributed.size()
     chunks = [names[start : start + _CHUNK] for start in range(0, len(names), _CHUNK)]
     shares = [{name: files[name] for name in chunk[rank::ranks]} for chunk in chunks]
@@ -62,6 +60,19 @@ def extract(
                 bar.update(len(part))
             merged = {name: result for part in distributed.gathered(found) for name, result in part.items()}
             yield {name: merged[name] for name in chunk}
+
+
+def prepared(backbone: Backbone, layer: str | None, batch_size: int | None, device: str | None):
+    """Return a function from input to vectors, its device and its batch size.
+
+    Parameters
+    ----------
+    backbone, layer, batch_size, device
+        As for `extract`.
+    """
+    where = _place(device)
+    batch_size = batch_size or _BATCH[where.type if where.type in _BATCH else "cuda"]
+    return _runner(backbone, layer, where), where, batch_size
 
 
 def _place(device: str | None) -> torch.device:

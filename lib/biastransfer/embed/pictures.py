@@ -89,7 +89,7 @@ def embed(
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size must be at least 1; got {batch_size}")
     distributed.start(device)
-    ids, files = _ids_and_files(items)
+    ids, files = ids_and_files(items)
     digests, reasons = distributed.from_first(lambda: _digests(files))
     known, failed, computed, notes = _vectors(backbone, layer, digests, batch_size, cache, device)
     reasons |= {file: failed[digest] for file, digest in digests.items() if digest in failed}
@@ -122,8 +122,8 @@ def _vectors(backbone, layer, digests: dict[str, str], batch_size: int, cache: b
     return known, failed, len(missing) - len(failed), list(dict.fromkeys(notes))
 
 
-def _ids_and_files(items) -> tuple[list[str], list[str]]:
-    """Return ids and files of an analysis set or of a list of paths."""
+def ids_and_files(items) -> tuple[list[str], list[str]]:
+    """Return ids and files of ``items``: an analysis set or a list of paths."""
     frame = getattr(items, "items", None)
     if isinstance(frame, pd.DataFrame):
         return frame["id"].tolist(), frame["file"].tolist()
