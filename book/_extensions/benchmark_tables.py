@@ -24,7 +24,7 @@ def section(file: Path) -> str:
     named["commit"] = f"commit {first['commit']}"
     facts = ", ".join(named.get(name, first[name]) for name in FACTS if first[name])
     cells = [
-        [row["what"], f"{float(row['value']):.3g}", row["must"] or "–", row["note"]]
+        [row["what"], f"{float(row['value']):g}", row["must"] or "–", row["note"]]
         for _, row in rows.iterrows()
     ]
     title = html.escape(file.stem.replace("_", " "))

@@ -11,12 +11,15 @@ import pytest
 from biastransfer import paths, report
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "book" / "_extensions"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import benchmark_tables
 import executed
 import explorer
 import html_tables
 import notebook_status
 import offline_tables
 import page_data
+import record
 
 FACTS = {
     "run": "demo",
@@ -176,3 +179,18 @@ def test_datatables_is_made_a_plain_script():
 def test_another_bundle_is_refused_by_name():
     with pytest.raises(ValueError, match=r"must end in one export list with a default; got 0.*make setup"):
         offline_tables.plain_script("var a=1;")
+
+
+def test_a_kept_ratio_is_shown_with_its_machine(results, monkeypatch, capsys):
+    monkeypatch.setattr(record, "ROWS", [])
+    monkeypatch.setattr(record, "machine", lambda: "A <processor>, 2 processors")
+    record.ratio("ours / theirs", 0.51239, "≤ 1", "note")
+    record.keep("more", 12349.678)
+    file = record.write("/somewhere/bench_mark.py", clock="wall")
+    assert capsys.readouterr().out == "ours / theirs: 0.512 (must be ≤ 1; note)\n"
+    shown = benchmark_tables.section(file)
+    assert "<td>ours / theirs</td><td>0.5124</td><td>≤ 1</td><td>note</td>" in shown
+    assert "<td>more</td><td>12350</td><td>–</td>" in shown
+    assert "Bench mark: A &lt;processor&gt;, 2 processors, " in shown
+    assert "clock wall" in shown
+    assert 'href="page-data:benchmarks/bench_mark.csv"' in shown
