@@ -202,6 +202,7 @@ def test_the_experiment_repeats_itself_and_says_where_each_network_comes_from(ow
     full = planted.shown(made)["full"].set_index("measure")
     whole = made["planted"].query("how == 'full' and measure == 'difference'")["value"].item()
     assert full.loc["inter-class difference", ["dose", "full"]].tolist() == [1, whole]
+    assert all(one.columns.is_unique for one in planted.shown(made).values())  # else a page cannot show it
     told = planted.numbers(made)
     assert (told["doses"], told["seeds"], told["networks"], told["nulls"]) == (3, 1, 4, 2)
     assert told["largest_error"] == 0

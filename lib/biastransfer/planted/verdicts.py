@@ -68,8 +68,8 @@ def shown(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     columns = ["measure", "steps"]
     for rule, words in (("pictures", "own pictures"), ("networks", "other networks")):
         for end in ("few", "many"):
-            heads[f"false_{rule}_{end}"] = f"{words}, {verdict[end].iloc[0]}: false alarms"
-            heads[f"power_{rule}_{end}"] = "power"
+            for kind, told in (("false", "false alarms"), ("power", "power")):
+                heads[f"{kind}_{rule}_{end}"] = f"{words}, {verdict[end].iloc[0]}: {told}"
             columns += [f"false_{rule}_{end}", f"power_{rule}_{end}"]
     keys = ["measure", "dose", "seed", "how"]
     whole = frame[(frame["construction"] == FIRST) & ~frame["shuffled"]].set_index(keys)["value"].unstack()
