@@ -4,7 +4,7 @@ python benchmarks/scale.py [--most 1000000]
 
 Vectors of 256 dimensions, float32, two stages of sixteen classes, lie in files. Each measure is taken in a
 process of its own; its memory is that process's peak less that of one that measures nothing, its seconds are
-the processor's. Writes data/results/benchmarks/scale.csv.
+the processor's. The curves go to data/results/checks/scale.csv.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import record
 from biastransfer import large, paths
 from biastransfer.similarity import items
 
-SIZES = [1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
+SIZES = [1_000, 10_000, 100_000, 300_000, 1_000_000]
 WIDTH, RESAMPLES = 256, 20
 OBJECTS = ["car", "sports", "fashion", "mammal"]
 CLASSES = [
@@ -92,6 +92,19 @@ def slope(table: pd.DataFrame) -> float:
     return float(np.polyfit(np.log(rows["pictures"]), np.log(rows["seconds"]), 1)[0])
 
 
+def draw() -> None:
+    """Draw the curves of data/results/checks/scale.csv beside it."""
+    import matplotlib as mpl
+
+    from biastransfer import plots
+
+    plots.set_style()
+    mpl.rcParams["svg.hashsalt"] = "scale"  # the same numbers give the same file
+    figure = plots.growth(pd.read_csv(paths.results("checks", "scale.csv")))
+    with paths.replacing(paths.results("checks", "scale.svg")) as partial:
+        figure.savefig(partial, format="svg", metadata={"Date": None})
+
+
 def main(most: int) -> None:
     rows = []
     for n in [size for size in SIZES if size <= most]:
@@ -108,20 +121,29 @@ def main(most: int) -> None:
                 print(*rows[-1], flush=True)
     table = pd.DataFrame(rows, columns=COLUMNS)
     facts = {"machine": record.machine(), "commit": record.commit()}
-    table["slope"] = table["measure"].map(
-        {name: round(slope(part), 3) for name, part in table.groupby("measure")}
-    )
-    paths.write_csv(table.assign(**facts), paths.results("benchmarks", "scale.csv"))
-    print(table.drop_duplicates("measure")[["measure", "slope"]].to_string(index=False))
+    paths.write_csv(table.assign(**facts), paths.results("checks", "scale.csv"))
+    draw()
+    for name, part in table.groupby("measure", sort=False):
+        last = part.iloc[-1]
+        note = "1 is linear; 10,000 pictures and more"
+        record.ratio(f"{name}: exponent of processor time over pictures", slope(part), "≤ 1.1", note)
+        note = f"{last['pictures']:,} pictures"
+        record.ratio(
+            f"{name}: peak memory / one stage's vectors", last["memory_mib"] / last["vectors_mib"], "", note
+        )
+    record.write(__file__, clock="processor", dimensions=WIDTH)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--most", type=int, default=SIZES[-1])
+    parser.add_argument("--draw", action="store_true", help="draw what was measured, measure nothing")
     parser.add_argument("--one", nargs=2, metavar=("MEASURE", "FOLDER"))
     given = parser.parse_args()
     if given.one:
         seconds = measure(Path(given.one[1]), given.one[0])
         print(json.dumps([seconds, peak_memory()]))
+    elif given.draw:
+        draw()
     else:
         main(given.most)

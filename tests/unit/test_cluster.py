@@ -187,3 +187,15 @@ def test_a_change_is_seen_although_the_clock_went_back(house):
         page, (10**9, 10**9)
     )  # as if executed while the clock was back: nothing it depends on has changed
     assert "01-a done" not in subprocess.run(command, **options).stdout
+
+
+def test_the_books_page_says_what_the_run_files_ask_for():
+    text = " ".join((ROOT / "book" / "cluster.md").read_text().split())
+    for name in RESOURCES:
+        unit = ", minutes" if name == "runtime" else ""
+        assert f"| `{name}`{unit} | {TORCH_RESOURCES[name]} | {RESOURCES[name]} |" in text
+    pages = load_pages("paper")
+    with_gpu = [page for page in pages if page.resources["gpu"]]
+    hours = sum(page.resources["gpu"] * page.resources["runtime"] for page in with_gpu) / 60
+    assert f"`paper` has {len(pages)} pages, {len(with_gpu)} of them with a GPU" in text
+    assert f"could not take more than {hours:.0f} GPU hours" in text

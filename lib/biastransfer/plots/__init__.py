@@ -4,6 +4,7 @@ from .attribution import faithfulness_curves, map_ranks, map_scores, remaining_s
 from .charts import associations, finetuning_curves, similarities, transfer_scores
 from .contact_sheets import contact_sheet, set_sizes
 from .error_rates import error_rates
+from .growth import growth
 from .heat_maps import heat_maps, removals
 from .layers import transfer_by_layer
 from .overview import similarity_overview
@@ -23,6 +24,7 @@ __all__ = [
     "error_rates",
     "faithfulness_curves",
     "finetuning_curves",
+    "growth",
     "heat_maps",
     "items_for_power",
     "map_ranks",
