@@ -107,14 +107,14 @@ class TestPhotographs:
     def test_boxes_become_masks_and_captions_genders(self, coco):
         found = coco_person_pictures(coco)
         first, second = found.pictures
-        assert (first.object, first.attribute, first.redrawn) == ("car", "man", {})
+        assert (first.object, first.attribute, first.redrawn) == ("vehicle", "man", {})
         person = np.zeros((40, 60), bool)
         person[5:35, 10:30] = True
         assert np.array_equal(first.picture.masks["person"], person)
         thing = np.zeros((40, 60), bool)
         thing[20:35, 30:55] = True  # the box outside of the person's
         assert np.array_equal(first.picture.masks["object"], thing)
-        assert (second.object, second.attribute) == ("dog", "woman")
+        assert (second.object, second.attribute) == ("animal", "woman")
         assert second.picture.masks["person"].sum() == 800
         assert "object" not in second.picture.masks  # the dog's box lies in a woman's
 

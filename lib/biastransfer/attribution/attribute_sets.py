@@ -1,12 +1,15 @@
 """The two sets that an association is with, as one network embeds them; a picture's own vector left out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from biastransfer.attribution.person_pictures import ATTRIBUTES
+from biastransfer.analysis_sets import AnalysisSet
+from biastransfer.attribution.person_pictures import ATTRIBUTES, PersonPicture
+from biastransfer.backbones import Backbone
 from biastransfer.cosines import unit_lengths
+from biastransfer.embed import embed
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,3 +102,37 @@ def attribute_sets(men, women, ids: Sequence[str] = (), *, own: str = "refuse") 
     if len(ids) != len(men) + len(women):
         raise ValueError(f"there must be one id a picture; got {len(ids)} for {len(men) + len(women)}.")
     return AttributeSets(np.concatenate(found), ids, len(men), own)
+
+
+def embedded_attributes(network: Backbone, source: AnalysisSet | Sequence[PersonPicture]) -> AttributeSets:
+    """Return pictures of men and of women as a network embeds them; from the cache where they are there.
+
+    Parameters
+    ----------
+    network : Backbone
+    source : AnalysisSet or sequence of PersonPicture
+        The set's pictures of men and of women alone; or all pictures given, by their attribute, which are
+        photographs with a file.
+
+    Returns
+    -------
+    AttributeSets
+        A picture is left out for itself.
+
+    Raises
+    ------
+    ValueError
+        If there is no picture of one of them that can be embedded.
+    """
+    vectors, ids = [], []
+    for name in ATTRIBUTES:
+        if isinstance(source, AnalysisSet):
+            rows = source.items[source.items["class"] == name].reset_index(drop=True)
+            found = embed(network, replace(source, items=rows))
+            ids += found.ids
+        else:
+            own = [one for one in source if one.attribute == name]
+            found = embed(network, [str(one.picture.source) for one in own])
+            ids += [own[row].name for row in found.rows]
+        vectors.append(found.vectors)
+    return attribute_sets(*vectors, ids, own="leave out")

@@ -1,6 +1,7 @@
 """Pictures of an object with a person: where each is, and what is there without them."""
 
 import io
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,12 @@ from biastransfer.attribution.pictures import AttributionPicture
 
 ATTRIBUTES = ("man", "woman")
 PARTS = ("person", "object", "both")  # what can be left out of a scene, and filled in any picture
+# COCO's own groups of its categories, by their ids
+GROUPS = {
+    "vehicle": range(2, 10), "outdoor": range(10, 16), "animal": range(16, 26), "accessory": range(27, 34),
+    "sports": range(34, 44), "kitchen": range(44, 52), "food": range(52, 62), "furniture": range(62, 71),
+    "electronic": range(72, 78), "appliance": range(78, 83), "indoor": range(84, 91),
+}  # fmt: skip
 MOST_HOLE = 0.95  # share of a picture that may be removed: with less left a fill has nothing to go by
 
 
@@ -154,8 +161,8 @@ def coco_person_pictures(
     Returns
     -------
     PersonPictures
-        ``object`` is the category of the largest box that is no person's, "" without one. "person" is the
-        union of people's boxes, "object" that of the object's outside of these.
+        ``object`` is the group (`GROUPS`) of the category of the largest box that is no person's, "" without
+        one. "person" is the union of people's boxes, "object" that of this category's outside of these.
 
     Raises
     ------
@@ -165,6 +172,7 @@ def coco_person_pictures(
     folder = Path(root)
     found = coco_pictures(folder / MINI_FILES["images"], folder / MINI_FILES["instances"])
     said = read_captions([folder / MINI_FILES["captions"]])
+    groups = _groups(folder / MINI_FILES["instances"])
     kept, skipped, counts = [], found.skipped.to_numpy().tolist(), {}
     for picture in found.pictures:
         gender = caption_gender(said.get(int(picture.name), ()), min_captions)
@@ -172,17 +180,26 @@ def coco_person_pictures(
             skipped.append((picture.name, f"captions name {gender or 'nobody'}"))
             continue
         try:
-            one = _photograph(picture, gender, min_area)
+            one = _photograph(picture, gender, min_area, groups)
         except ValueError as problem:
             skipped.append((picture.name, str(problem)))
             continue
         counts[one.object, gender] = counts.get((one.object, gender), 0) + 1
         if counts[one.object, gender] <= most:
             kept.append(one)
-    return PersonPictures(tuple(kept), pd.DataFrame(skipped, columns=["picture", "reason"]), "boxes")
+    names = {one.name for one in kept}  # of these the reader lists crowd boxes that it left out
+    listed = [row for row in skipped if Path(row[0]).stem not in names]
+    return PersonPictures(tuple(kept), pd.DataFrame(listed, columns=["picture", "reason"]), "boxes")
 
 
-def _photograph(picture: AttributionPicture, gender: str, min_area: float) -> PersonPicture:
+def _groups(file: Path) -> dict[str, str]:
+    """Return category → group of an instances file; a category outside of COCO's is its own group."""
+    listed = json.loads(file.read_bytes())["categories"]
+    known = {number: name for name, numbers in GROUPS.items() for number in numbers}
+    return {one["name"]: known.get(one["id"], one["name"]) for one in listed}
+
+
+def _photograph(picture: AttributionPicture, gender: str, min_area: float, groups) -> PersonPicture:
     labels, boxes = np.array(picture.box_labels), picture.boxes
     people = labels == "person"
     if not people.any():
@@ -197,7 +214,6 @@ def _photograph(picture: AttributionPicture, gender: str, min_area: float) -> Pe
     masks = {"person": person}
     if thing and (beside := box_mask(boxes[labels == thing], picture.size) & ~person).any():
         masks["object"] = beside
-    bare = AttributionPicture(
-        picture.name, picture.source, thing, masks=masks, size=picture.size, origin="coco"
-    )
-    return PersonPicture(bare, thing, gender)
+    size, group = picture.size, groups.get(thing, thing)
+    bare = AttributionPicture(picture.name, picture.source, group, masks=masks, size=size, origin="coco")
+    return PersonPicture(bare, group, gender)

@@ -132,7 +132,8 @@ def effects(found: Associations, *, pooled: str = "objects", kinds: Sequence[str
             f"an association needs pictures with men and with women; there is none with a {missing[0]}. "
             "Choose a set that has both."
         )
-    usable = [name for name in dict.fromkeys(found.objects) if min(_counts(found, {name})) >= FEWEST]
+    named = [name for name in dict.fromkeys(found.objects) if name]
+    usable = [name for name in named if min(_counts(found, {name})) >= FEWEST]
     rows = []
     for name in [ALL, *usable]:
         for kind in kinds:

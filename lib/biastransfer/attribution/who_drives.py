@@ -3,15 +3,14 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from biastransfer import finetune, paths
-from biastransfer.analysis_sets import AnalysisSet
 from biastransfer.analysis_sets.named import load_named
 from biastransfer.attribution.association_map import AssociationMaps, association_maps
-from biastransfer.attribution.attribute_sets import AttributeSets, attribute_sets
+from biastransfer.attribution.attribute_sets import AttributeSets, embedded_attributes
 from biastransfer.attribution.person_pictures import (
-    ATTRIBUTES,
     PersonPicture,
     PersonPictures,
     coco_person_pictures,
@@ -20,7 +19,7 @@ from biastransfer.attribution.person_pictures import (
 from biastransfer.attribution.person_removal import REMOVED, removal_cosines
 from biastransfer.attribution.removal_effects import associations, effects
 from biastransfer.backbones import Backbone, load_backbone
-from biastransfer.embed import Condition, conditions, embed
+from biastransfer.embed import Condition, conditions
 
 KEYS = ("run", "set", *Condition._fields)
 
@@ -62,8 +61,8 @@ def study(
     ----------
     set_name : str
         ``scenes-coco``, ``scenes-openimages`` (exact masks and removals; each scene with a man and with a
-        woman) or ``mini-coco`` (boxes; every picture with people of one gender is taken, and left out of the
-        attribute sets for itself).
+        woman) or ``mini-coco`` (boxes; every picture with people of one gender is taken, and the attribute
+        sets are all of them, a picture left out for itself).
     run, backbone, target, seeds
         Whose checkpoints are used: one network before finetuning, and after it with each seed. ``"smoke"``
         trains them where they are missing.
@@ -98,30 +97,9 @@ def study(
         )
         for one in conditions(run, [backbone], [backbone], target, seeds)
     }
-    sets = {one: embedded_attributes(network, loaded) for one, network in networks.items()}
+    source = loaded if kind == "scenes" else pictures.pictures
+    sets = {one: embedded_attributes(network, source) for one, network in networks.items()}
     return Study(run, set_name, pictures, networks, sets)
-
-
-def embedded_attributes(network: Backbone, analysis_set: AnalysisSet) -> AttributeSets:
-    """Return a set's pictures of men and of women alone, as a network embeds them; from the cache if there.
-
-    Parameters
-    ----------
-    network : Backbone
-    analysis_set : AnalysisSet
-
-    Raises
-    ------
-    ValueError
-        If there is no picture of one of them that can be embedded.
-    """
-    items = analysis_set.items
-    found = {}
-    for name in ATTRIBUTES:
-        part = dataclasses.replace(analysis_set, items=items[items["class"] == name].reset_index(drop=True))
-        found[name] = embed(network, part)
-    vectors, ids = (list(part) for part in zip(*((one.vectors, one.ids) for one in found.values())))
-    return attribute_sets(*vectors, [name for part in ids for name in part], own="leave out")
 
 
 def explain(
@@ -135,7 +113,7 @@ def explain(
     methods, fills, seed
         As for `association_maps`.
     pictures : int
-        How many, objects and genders taken in turn.
+        How many, objects and genders taken in turn, of those that `clear` returns.
 
     Returns
     -------
@@ -148,7 +126,7 @@ def explain(
     found = association_maps(
         networks,
         sets,
-        in_turn(given.pictures.pictures, pictures),
+        in_turn(clear(given.pictures.pictures), pictures),
         methods,
         fills,
         keys=Condition._fields,
@@ -179,6 +157,16 @@ def map_settings(*, stride: int, samples: int, steps: int = 16) -> dict[str, dic
         "random_map": {},
         "gaussian_map": {},
     }
+
+
+def clear(pictures: Sequence[PersonPicture]) -> list[PersonPicture]:
+    """Return the ``pictures`` with a person on 5 to 50 % of them and an object on at least 2 %; else all."""
+    found = []
+    for one in pictures:
+        person, thing = (one.picture.masks.get(part) for part in ("person", "object"))
+        if thing is not None and 0.05 <= np.mean(person) <= 0.5 and np.mean(thing) >= 0.02:
+            found.append(one)
+    return found or list(pictures)
 
 
 def in_turn(pictures: Sequence[PersonPicture], count: int) -> list[PersonPicture]:

@@ -46,7 +46,8 @@ def association_gallery(shown: Sequence) -> Figure:
         for ax in row:
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_visible(False)
-        row[0].set_ylabel(one.label, fontsize=8.5, color=ATTRIBUTES[one.attribute], labelpad=2)
+        words = one.label.replace(" + ", "\n+ ")
+        row[0].set_ylabel(words, fontsize=8, color=ATTRIBUTES[one.attribute], labelpad=2)
     axes[0, 0].set_title("picture", fontsize=8.5, loc="center")
     for ax, (method, stage) in zip(axes[0, 1:], columns, strict=True):
         words = titled(method).replace("integrated gradients", "integr. grad.")
