@@ -173,7 +173,7 @@ def prepare_masks(picture: PersonPicture, transform) -> tuple[Prepared, np.ndarr
 def _versions(picture: PersonPicture, transform, fillers: Mapping, seed: int):
     """Return (fill, removed) → image (3, S, S), the whole picture once, and the picture's row of places."""
     seen, person, thing = prepare_masks(picture, transform)
-    own_seed = (seed, *picture.name.encode())
+    own_seed = (seed, *(picture.pair or picture.name).encode())  # twins' controls lie alike
     masks, kind = holes(person, thing, seed=own_seed)
     found = {("", "nothing"): seen.image}
     stencils = torch.from_numpy(np.stack(list(masks.values())))[:, None]
