@@ -49,7 +49,7 @@ class Network:
 
     @property
     def null(self) -> bool:
-        """Whether nothing was planted by a first training of the last stage: dose 0, or people shuffled."""
+        """Whether nothing was planted by a first training of the last stage (dose 0, or people shuffled)."""
         return self.direct and (self.shuffled or self.dose == 0)
 
     @property
