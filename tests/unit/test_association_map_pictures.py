@@ -172,6 +172,7 @@ def test_numbers_of_the_page():
     assert found["person_before"] == found["person_after"] == "90 % (80 to 100 %)"
     assert found["elsewhere_after"] == "0 % (-10 to 10 %)"
     assert found["redrawn_before"] == "not known for photographs"
+    assert found["plain_before"] == "not tried"
     assert (found["map_before"], found["map_after"]) == ("20 to 40 %", "25 to 30 %")
     assert found["area"] == pytest.approx(0.15)
     assert (found["d_before"], found["d_without_before"]) == pytest.approx((0.2, 0.02))

@@ -7,6 +7,7 @@ from biastransfer.attribution.person_removal import REDRAWN
 from biastransfer.attribution.removal_effects import ALL
 from biastransfer.attribution.removal_verdicts import carriers, in_words, leaving, share_summary
 
+PLAIN = "mean"
 STAGES = {"before": "pretrained", "after": "finetuned"}
 
 
@@ -24,7 +25,8 @@ def chapter_numbers(pixels: pd.DataFrame, removal: pd.DataFrame, pictures: pd.Da
     -------
     dict
         ``person_before``, ``elsewhere_after``, …: share that leaves with a part, in words, with its interval;
-        ``redrawn_…``: the same where the scene was drawn again without the person; ``d_…``, ``d_without_…``:
+        ``plain_…`` and ``redrawn_…``: the same with the person under mean grey, and where the scene was drawn
+        again without the person; ``d_…``, ``d_without_…``:
         effect sizes; ``map_…``: share of the map on the person, beside ``area``; counts.
     """
     seed = int(removal.loc[removal["stage"] == STAGES["after"], "seed"].min())
@@ -37,6 +39,8 @@ def chapter_numbers(pixels: pd.DataFrame, removal: pd.DataFrame, pictures: pd.Da
     for when, stage in STAGES.items():
         for part in ("person", "elsewhere", "object"):
             found[f"{part}_{when}"] = in_words(leaving(one_seed, fill, removed=part)[stage])
+        plain = leaving(one_seed, PLAIN).get(stage)
+        found[f"plain_{when}"] = in_words(plain) if plain else "not tried"
         exact = leaving(one_seed, REDRAWN).get(stage)
         found[f"redrawn_{when}"] = in_words(exact) if exact else "not known for photographs"
         whole = leaving(one_seed, fill, removed="nothing")[stage]
