@@ -16,7 +16,7 @@ from biastransfer.checkpoint_matching import match as match_tensors
 __all__ = ["Coverage", "load_into", "read", "read_meta", "save", "state_hash"]
 
 _KEY = "biastransfer"
-_RESERVED = {"format", "architecture", "classes", "own_head", "transform", "source", "sha256"}
+_RESERVED = {"format", "architecture", "classes", "own_head", "transform", "source", "sha256", "seal"}
 
 
 def state_hash(state: dict[str, torch.Tensor]) -> str:
@@ -67,6 +67,7 @@ def save(backbone, path: Path | str, **meta) -> Path:
         "source": backbone.source,
         "sha256": state_hash(state),
     }
+    record["seal"] = _seal(record)
     with paths.replacing(path) as partial:
         try:
             safetensors.torch.save_file(state, partial, metadata={_KEY: json.dumps(record)})
@@ -105,7 +106,14 @@ def _open(path, *, weights: bool) -> tuple[dict, dict]:
             f"{path} does not say which network it holds; name it with "
             "load_backbone(path, architecture=…), or load a backbone and use load_into"
         )
+    if meta.pop("seal", None) not in (None, _seal(meta)):  # files of before have none
+        raise ValueError(f"what {path} says of its weights has changed; the file is damaged. Make it again.")
     return meta, state
+
+
+def _seal(record: dict) -> str:
+    rest = {name: value for name, value in record.items() if name != "seal"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def load_into(

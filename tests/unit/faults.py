@@ -3,8 +3,6 @@
 Full and read-only disks are real ones, small file systems in memory; they take an administrator's rights.
 """
 
-
-
 import contextlib
 import os
 import signal
@@ -325,18 +323,22 @@ def flipped_map(folder):
     return f"{noticed} of 128 noticed"
 
 
-@fault("flipped bit", "in a checkpoint, each of 32 places", "load_backbone", handled="^32 of 32 refused")
+@fault(
+    "flipped bit",
+    "in weights and description of a checkpoint, each of 64 places",
+    "load_backbone",
+    handled="^64 of 64 refused",
+)
 def flipped_checkpoint(folder):
     refused = 0
-    for place in range(32):
+    for place in range(64):
         file = checkpoints.save(toy(), folder / "best.safetensors")
-        size = file.stat().st_size
-        flip(file, size - 1 - place * 23)
+        flip(file, 8 + place * (file.stat().st_size - 9) // 63)
         try:
             checkpoints.read(file)
         except ValueError:
             refused += 1
-    return f"{refused} of 32 refused"
+    return f"{refused} of 64 refused"
 
 
 HOLDER = """

@@ -1,5 +1,7 @@
 """Runs: pages are checked before anything is executed, and every refusal is one sentence."""
 
+import os
+
 import pytest
 from house import CELL, write_notebook, write_run
 
@@ -149,6 +151,17 @@ def test_a_failed_page_is_kept_and_its_error_told(house, capsys):
     assert execute.main([str(house / "notebooks/02-b.ipynb"), str(page), str(unfinished), '{"seed": 1}']) == 0
     assert page.exists()
     assert not unfinished.exists()
+
+
+def test_what_killed_processes_left_is_removed_and_what_is_being_written_is_not(tmp_path):
+    for name in ("a/.t.csv.partial-0a", "a/b/.set.partial-1b/x.png", "a/.new.csv.partial-2c", "a/t.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name in ("a/.t.csv.partial-0a", "a/b/.set.partial-1b", "a/t.csv"):
+        os.utime(tmp_path / name, (10**9, 10**9))
+    assert build.forget_partials([tmp_path / "a", tmp_path / "not there"]) == 2
+    left = sorted(file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file())
+    assert left == ["a/.new.csv.partial-2c", "a/t.csv"]
 
 
 def test_locks_exclude_and_are_shared(tmp_path):

@@ -4,6 +4,7 @@ import argparse
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -74,6 +75,25 @@ def _forget_pages_outside(pages: Iterable[Page]) -> None:
     for folder in {file.parent for file in kept}:
         for file in set(folder.glob("*.ipynb")) - kept:
             file.unlink()
+
+
+def forget_partials(folders: Iterable[Path], age: float = 600.0) -> int:
+    """Remove temporary files that killed processes left; return how many.
+
+    Parameters
+    ----------
+    folders : iterable of Path
+        Where to look, at any depth.
+    age : float
+        Seconds since the last write from which on nobody can still be writing.
+    """
+    removed = 0
+    for folder in folders:
+        for left in sorted(folder.rglob(".*.partial-*")):
+            if left.exists() and time.time() - left.stat().st_mtime > age:
+                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+                removed += 1
+    return removed
 
 
 def gather(pages: Iterable[Page]) -> None:
@@ -155,7 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _must_be_writable(paths.derived())
         with locked(paths.run_lock(), on_wait=_say_waiting):
             with locked(paths.pages_lock(), on_wait=_say_waiting):
-                pass  # pages that a killed run left behind have ended
+                # pages that a killed run left behind have ended
+                forget_partials([paths.derived(), paths.results("x").parent, paths.book_pages()])
             pages = execute_pages(given.run, data, given.cores, given.profile)
             print(f"{len(pages)} pages of {given.run} are up to date.", flush=True)
             if given.pages_only:
