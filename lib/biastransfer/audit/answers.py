@@ -63,7 +63,8 @@ def numbers(facts: dict, level: float = 0.05) -> dict[str, float | int | str]:
     dict
         before, after, n_pictures, n_tests, n_before and n_after (associations that stand after correction),
         max_d, max_low, max_high and max_pair (the largest of the last stage), n_larger and n_untrained,
-        detectable, and ``bts_intra``, ``bts_inter``, each also with ``_low`` and ``_high``. NaN or "" where there is none.
+        detectable, and ``bts_intra``, ``bts_inter``, each also with ``_low`` and ``_high``. NaN or ""
+        where there is none.
     """
     rows, networks = facts["associations"], facts["networks"]
     last = [r for r in rows if r["stage"] == rows[-1]["stage"] and r["effect_size"] is not None]
