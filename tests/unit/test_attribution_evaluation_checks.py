@@ -12,7 +12,7 @@ from biastransfer.attribution.evaluation_gallery import gallery, removed
 from biastransfer.attribution.evaluation_pictures import IMAGENET_CLASSES, SKIMAGE, chapter_pictures
 from biastransfer.attribution.evaluation_study import PLAIN, Programme, maps_of
 from biastransfer.attribution.pictures import AttributionPicture
-from biastransfer.attribution.robustness import SWEEPS
+from biastransfer.attribution.robustness import SWEEPS, Sweep
 from biastransfer.backbones import Backbone, Transform
 
 SIDE = 48  # the least that histograms of gradients take
@@ -46,20 +46,28 @@ def test_sweeps_in_pixels_are_scaled_and_others_are_not():
     assert scaled(SWEEPS["LIME seed"], 112) == SWEEPS["LIME seed"]
 
 
-def test_a_setting_without_effect_leaves_maps_the_same_and_a_seed_does_not(backbone, scenes):
-    methods = {
-        "meaningful_perturbation": {"steps": 2, "mask_size": 12},
-        "lime": {"n_samples": 12, "n_segments": 9},
-    }
+def test_an_unchanged_seed_leaves_maps_the_same_and_a_setting_that_matters_does_not(
+    backbone, scenes, monkeypatch
+):
+    monkeypatch.setitem(SWEEPS, "GAUSSIAN seed", Sweep("gaussian_map", "seed", (0, 1)))
+    methods = {"meaningful_perturbation": {"steps": 2, "mask_size": 12}, "gaussian_map": {}}
+    methods["lime"] = {"n_samples": 12, "n_segments": 9}
+    sweeps = ["GAUSSIAN seed", "MP blur", "LIME seed", "SP patch, wide"]
     found = robustness_rows(
-        backbone, scenes.pictures[:2], methods, {"meaningful_perturbation": [PLAIN], "lime": [PLAIN, "blur"]},
-        sweeps=["MP blur", "LIME seed", "SP patch, wide"], most=2, targets="top",
-    )  # fmt: skip
-    assert set(found["setting"]) == {"MP blur", "LIME seed"}, "no sweep of a method that is not asked for"
+        backbone,
+        scenes.pictures[:2],
+        methods,
+        {"lime": [PLAIN, "telea"]},
+        sweeps=sweeps,
+        most=2,
+        targets="top",
+    )
+    assert set(found["setting"]) == set(sweeps[:3]), "no sweep of a method that is not asked for"
     values = found.set_index(["setting", "metric", "fill"])["value"]
-    np.testing.assert_allclose(values["MP blur"], 1)  # the blur plays no part where grey is filled in
+    np.testing.assert_allclose(values["GAUSSIAN seed"], 1)
     assert (values["LIME seed"] < 0.999).all()
-    assert len(found) == 2 * 3 * (1 + 2)
+    assert set(found.loc[found["setting"] == "MP blur", "fill"]) == {"blur"}, "no other fill depends on it"
+    assert len(found) == 2 * 3 * (1 + 1 + 2)
     assert set(found["direction"]) == {"↑"}
     with pytest.raises(ValueError, match="unknown sweep 'SP'; known: SP patch, wide"):
         robustness_rows(backbone, scenes.pictures, methods, {}, sweeps=["SP"])

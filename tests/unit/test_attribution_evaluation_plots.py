@@ -10,7 +10,6 @@ import pytest
 from biastransfer import plots
 from biastransfer.plots.heat_maps import _overlay, titled
 
-
 MAPS = [("lime", "mean"), ("gradcam", "none"), ("random_map", "none")]
 
 

@@ -57,7 +57,8 @@ def robustness_rows(
     backbone, pictures, fills, **options
         As for `evaluation.run_evaluation`.
     methods : mapping
-        Names of `METHODS` → settings besides the one that changes; sweeps of other methods are left out.
+        Names of `METHODS` → settings besides the one that changes; sweeps of other methods are left out. The
+        sweep of a blur is run with the fill "blur" alone, for no other fill depends on it.
     sweeps : sequence of str
         Names of `robustness.SWEEPS`; sizes in pixels are scaled to the pictures.
     most : int
@@ -84,9 +85,9 @@ def robustness_rows(
             continue
         values = sweep.values[: most or None]
         settings = [{**methods[sweep.method], sweep.parameter: value} for value in values]
-        done = run_evaluation(
-            backbone, pictures, {sweep.method: settings}, fills, ["mass_inside_boxes"], **options
-        )  # free
+        own = {sweep.method: ["blur"]} if sweep.parameter == "blur_radius" else fills
+        asked = {sweep.method: settings}, own, ["mass_inside_boxes"]  # a metric that costs nothing
+        done = run_evaluation(backbone, pictures, *asked, **options)
         rows.append(_compared(done, name, sweep, dict(zip(map(setting_text, settings), values))))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=list(COLUMNS))
 

@@ -156,8 +156,12 @@ def chapter_numbers(tables: Mapping[str, pd.DataFrame], painter: str) -> dict[st
             f"best_{name}_high": best["high"],
             f"best_{name}_share": best["best"],
         }
-        for control in controls(one["method"]):
-            found[f"{name}_{control}"] = one.loc[one["method"] == control, "value"].iloc[0]
+        known = one.set_index("method")["value"]
+        informed = one[~one["method"].isin(controls(one["method"]))]["value"]
+        for control in dict.fromkeys(controls(one["method"])):
+            found[f"{name}_{control}"] = known[control]
+            found[f"{name}_behind_{control}"] = int((informed > known[control]).sum())
+        found["n_informed"] = len(informed)
     agreement = rank_agreement(rows).set_index(["first", "second"]).loc[(PLAIN, painter)]
     found |= {name: agreement[name] for name in ("tau", "itself", "reversed", "pairs")}
     found |= {"tau_low": agreement["low"], "tau_high": agreement["high"]}
