@@ -267,6 +267,16 @@ def test_verdicts_follow_from_the_numbers():
     assert planted.verdicts(verdict_tables(loud, 0.3)).loc[0, "use"] == NOT_FOUND
 
 
+@pytest.mark.parametrize(("counts", "few"), [([6, 12], 6), ([12], 12), ([6, 9, 12, 150], 12), ([20, 50], 20)])
+def test_few_and_many_pictures_are_told_apart(counts, few):
+    made = verdict_tables({"pictures": 0.5, "networks": 0.04}, 0.9)
+    parts = [made["planted_rates"].query("pictures == 6").assign(pictures=n) for n in counts]
+    rates = pd.concat(parts)
+    trend = made["planted_trend"].assign(pictures=counts[-1])
+    got = planted.verdicts(made | {"planted_rates": rates, "planted_trend": trend}).iloc[0]
+    assert (got["few"], got["many"]) == (few, counts[-1])
+
+
 def test_constructions_take_before_from_the_network_they_went_on_from():
     keys = {"run": "x", "backbone": "b", "labels": "gender", "how": "stage", "shuffled": False, "seed": 3}
     scores = dict.fromkeys(("difference", "leakage", "transfer_inter", "transfer_intra"), 0.9)

@@ -31,7 +31,7 @@ def verdicts(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     rates = tables["planted_rates"]
     counts, top = sorted(rates["pictures"].unique()), rates["size"].max()
-    few = max((count for count in counts if count <= 12), default=counts[0])
+    few = max((count for count in counts[:-1] if count <= 12), default=counts[0])
     at = rates.set_index(["measure", "rule", "pictures", "size"])["rate"]
     trend = tables["planted_trend"].query("pictures == @counts[-1]").groupby("measure").last()
     rows = []
@@ -65,9 +65,10 @@ def shown(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     heads |= {"picture_low": "pictures, low", "picture_high": "pictures, high", "trend": "trend, power"}
     response = tables["planted_response"].drop(columns=["run", "backbone", "labels", "p", "linear", "n_null"])
     verdict, frame = verdicts(tables), tables["planted"]
-    columns = ["measure", "steps"]
+    columns, ends = ["measure", "steps"], ["few", "many"]
+    ends = ends[verdict["few"].equals(verdict["many"]) :]  # once where there is one count
     for rule, words in (("pictures", "own pictures"), ("networks", "other networks")):
-        for end in ("few", "many"):
+        for end in ends:
             for kind, told in (("false", "false alarms"), ("power", "power")):
                 heads[f"{kind}_{rule}_{end}"] = f"{words}, {verdict[end].iloc[0]}: {told}"
             columns += [f"false_{rule}_{end}", f"power_{rule}_{end}"]
