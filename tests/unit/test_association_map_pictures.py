@@ -131,6 +131,18 @@ class TestPhotographs:
             "000000000002",
         ]
 
+    def test_a_few_hundred_of_coco(self, shared_data):
+        """Counted by a second reading of the files: pictures whose captions name one gender, with a box."""
+        root = shared_data / "coco-mini"
+        found = coco_person_pictures(root)
+        genders = pd.Series([one.attribute for one in found.pictures]).value_counts()
+        assert genders.to_dict() == {"man": 78, "woman": 28}
+        listed = json.loads((root / "annotations" / "instances.json").read_text())["images"]
+        assert len(found.pictures) + found.skipped["picture"].nunique() == len(listed)
+        for one in found.pictures:
+            thing = one.picture.masks.get("object")
+            assert thing is None or not (thing & one.picture.masks["person"]).any()
+
     def test_another_kind_of_set_is_refused(self):
         with pytest.raises(ValueError, match="scenes-coco, scenes-openimages or mini-coco; got 'released"):
             study("released-openimages", run="smoke", backbone="squeezenet1_1")

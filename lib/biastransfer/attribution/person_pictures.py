@@ -173,7 +173,9 @@ def coco_person_pictures(
     found = coco_pictures(folder / MINI_FILES["images"], folder / MINI_FILES["instances"])
     said = read_captions([folder / MINI_FILES["captions"]])
     groups = _groups(folder / MINI_FILES["instances"])
-    kept, skipped, counts = [], found.skipped.to_numpy().tolist(), {}
+    read = {one.name for one in found.pictures}  # of these the reader lists crowd boxes that it left out
+    skipped = [(name, why) for name, why in found.skipped.to_numpy() if Path(name).stem not in read]
+    kept, counts = [], {}
     for picture in found.pictures:
         gender = caption_gender(said.get(int(picture.name), ()), min_captions)
         if gender not in ATTRIBUTES:
@@ -187,9 +189,7 @@ def coco_person_pictures(
         counts[one.object, gender] = counts.get((one.object, gender), 0) + 1
         if counts[one.object, gender] <= most:
             kept.append(one)
-    names = {one.name for one in kept}  # of these the reader lists crowd boxes that it left out
-    listed = [row for row in skipped if Path(row[0]).stem not in names]
-    return PersonPictures(tuple(kept), pd.DataFrame(listed, columns=["picture", "reason"]), "boxes")
+    return PersonPictures(tuple(kept), pd.DataFrame(skipped, columns=["picture", "reason"]), "boxes")
 
 
 def _groups(file: Path) -> dict[str, str]:
