@@ -80,7 +80,7 @@ from biastransfer.attribution import evaluate
 from biastransfer.attribution.picture_sources import scene_pictures
 from biastransfer.backbones import load_backbone
 pictures = scene_pictures([("man", "car"), ("woman", "car"), ("car",)]).pictures
-rows = evaluate(load_backbone("squeezenet1_1"), pictures, {"rise": {"n_masks": 40}, "sliding_patch": {"stride": 56}},
+rows = evaluate(load_backbone("squeezenet1_1"), pictures, {"rise": {"n_samples": 40}, "sliding_patch": {"stride": 56}},
                 ["black", "blur"], ["deletion", "insertion"])
 paths.write_csv(rows, paths.results("own", "attribution.csv"))
 """
