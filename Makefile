@@ -15,12 +15,13 @@ PY := $(VENV)/bin/python
 export PYTHONPATH :=
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help setup book test check bench clean
+.PHONY: help setup book single test check bench clean
 
 help:
 	@echo 'make book [RUN=demo]     set up, execute what is stale, render the book: _build/html/index.html'
 	@echo 'make book RUN=released RELEASED=<folder or tar> COCO_MINI=<folder> BOXES=<folder>   the same, from real photographs'
 	@echo 'make book RUN=paper COCO=<folder> OPENIMAGES=<folder> RELEASED=<folder or tar>   the whole programme'
+	@echo 'make single              the book that was made last as one page: _build/single/_build/singlehtml/intro.html'
 	@echo 'make test                unit tests, every notebook executed twice and compared, the book'
 	@echo 'make check               style, types, layers and budgets'
 	@echo 'make bench               benchmarks as ratios to a bare limit'
@@ -34,6 +35,10 @@ setup:
 book: setup
 	@$(PY) -m biastransfer.graph.build --run '$(RUN)' --cores $(CORES) --profile '$(PROFILE)' \
 	$(foreach name,$(DATA),$(if $($(name)),--data '$(name)=$($(name))'))
+
+# Of the pages that `make book` gathered last; paper comes out of a browser's print dialogue.
+single: setup
+	@$(VENV)/bin/jupyter-book build book --config _config.yml --path-output _build/single --builder singlehtml -q
 
 # The smoke run is executed, then executed again and compared output by output (nbval), with an empty cache of
 # embeddings; the pages that train come first, since the others read their checkpoints.
