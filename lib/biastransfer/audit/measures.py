@@ -10,7 +10,8 @@ from biastransfer import nulls, similarity, transfer
 from biastransfer.audit.networks import AFTER, BEFORE, STAGES, Vectors
 from biastransfer.audit.roles import REFERENCE, Roles
 from biastransfer.nulls import UNTRAINED, significant_correlation
-from biastransfer.stats import benjamini_hochberg, benjamini_yekutieli, holm
+from biastransfer.stats import benjamini_hochberg, benjamini_yekutieli, holm, spearman
+from biastransfer.transfer.pictures import item_values
 
 SET, RUN = "audited", "audit"  # every table has these columns; an audit has one set and one run
 TRANSFER = ["r", "low", "high", "p_exact", "ceiling", "cross_half", "n", "pictures", "reason"]
@@ -87,8 +88,8 @@ def _transfer(vectors: Vectors, resamples: int, seed: int) -> pd.DataFrame:
     rows = []
     for kind, items in zip(("intra", "inter"), similarity.items(before, ("X", "Y"), REFERENCE)):
         score = transfer.bias_transfer(before, after, items, resamples=resamples, seed=seed)
-        null = [transfer.bias_transfer(other, after, items, resamples=0).r for other in others]
-        null = np.array([r for r in null if np.isfinite(r)])
+        null = np.array([_order_kept(other, after, items) for other in others])
+        null = null[np.isfinite(null)]
         low, median, high = np.quantile(null, [0, 0.5, 1]) if len(null) else [np.nan] * 3
         rows.append(
             {
@@ -101,6 +102,13 @@ def _transfer(vectors: Vectors, resamples: int, seed: int) -> pd.DataFrame:
         )
     table = pd.DataFrame(rows)
     return table.assign(p_holm=holm(table["p_exact"]))
+
+
+def _order_kept(before: dict, after: dict, items: list[str]) -> float:
+    """Return the bias transfer score alone: its p-values cost more than all else, and a null needs none."""
+    x, y = (list(found.values()) for found in item_values(before, [after], items))
+    whole = len(x) > 2 and np.isfinite([*x, *y]).all() and np.ptp(x) > 0 and np.ptp(y) > 0
+    return float(spearman(x, y)) if whole else float("nan")
 
 
 def _associations(
