@@ -227,7 +227,7 @@ def colour_labels(ax: Axes, items) -> None:
 
 
 def draw_legend(figure: Figure, frame: pd.DataFrame, extra: str = "") -> None:
-    """Name the markers that ``frame`` needs once a ``figure``, above its panels, and ``extra`` beside them."""
+    """Name the markers that ``frame`` needs above a ``figure``, and ``extra`` beside them."""
     names = {"pretrained": "pretrained", "finetuned": "finetuned, a marker a seed"}
     handles = [
         Line2D([], [], linestyle="-", label=names[stage], **STAGES[stage])
