@@ -143,7 +143,7 @@ def _through_jpeg(image: np.ndarray) -> np.ndarray:
 
 
 def coco_person_pictures(
-    root: Path | str, *, most: int = 10**6, min_area: float = MINI["min_area"], min_captions: int = 1
+    root: Path | str, *, most: int = 10**6, min_area: float = float(MINI["min_area"]), min_captions: int = 1
 ) -> PersonPictures:
     """Return COCO pictures with people of one perceived gender, as captions say; masks are boxes.
 
