@@ -42,7 +42,7 @@ def growth(table: pd.DataFrame) -> Figure:
     )
     for ax, title, unit in (
         (left, "processor time", "seconds"),
-        (right, "memory beyond the program's own", "MiB"),
+        (right, "peak memory", "MiB"),
     ):
         ax.set(xscale="log", yscale="log", title=title, xlabel="pictures", ylabel=unit)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=9)
