@@ -210,9 +210,9 @@ def test_transfer_tables_hold_each_score_against_untrained_networks(embedded):
 
 def test_transfer_numbers_are_those_of_the_mean_over_seeds(embedded):
     tables = nulls.transfer_tables(embedded, "set", "run", resamples=20)
-    scores, items = tables["transfer"], tables["transfer_items"]
+    scores, items, others = (tables[name] for name in ("transfer", "transfer_items", "transfer_references"))
     elsewhere = scores.assign(set="other", r=-1.0)
-    numbers = nulls.transfer_numbers(pd.concat([scores, elsewhere]), items)
+    numbers = nulls.transfer_numbers(pd.concat([scores, elsewhere]), items, others)
     assert (numbers["main"], numbers["main_set"]) == ("net", "set")
     mean = scores[scores["seed"] == "mean"].set_index("kind")
     assert numbers["bts_inter_r"] == mean.loc["inter", "r"]
@@ -226,9 +226,16 @@ def test_transfer_numbers_are_those_of_the_mean_over_seeds(embedded):
     assert numbers["bts_scores"] == 8  # two sets, two seeds, two kinds
     above = (scores[scores["seed"] != "mean"]["r"] > scores[scores["seed"] != "mean"]["untrained_high"]).sum()
     assert numbers["bts_within"] == 8 - above  # those of the other set are −1
-    alone = nulls.transfer_numbers(scores[scores["seed"] == 0], items[items["seed"] == 0])
+    alone = nulls.transfer_numbers(scores[scores["seed"] == 0], items[items["seed"] == 0], others)
     assert alone["bts_intra_r"] == scores["r"].iloc[0]
-    undefined = nulls.transfer_numbers(scores.assign(r=NAN), items.assign(contribution=NAN))
+    undefined = nulls.transfer_numbers(scores.assign(r=NAN), items.assign(contribution=NAN), others)
+    assert numbers["bts_other"] == "no other pretrained network was run", "nulls are none"
+    renamed = others.assign(reference=others["reference"].replace("thumbnail", "net2"))
+    medians = renamed[renamed["reference"] == "net2"].groupby("kind")["r"].median()
+    said = nulls.transfer_numbers(scores, items, renamed)["bts_other"]
+    assert (
+        said == f"net2 scores {medians['intra']:.2f} within classes and {medians['inter']:.2f} between them"
+    )
     assert (undefined["bts_inter_item"], undefined["bts_scores"]) == ("none", 0)
 
 

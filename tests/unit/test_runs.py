@@ -107,6 +107,23 @@ def test_released_pages_show_committed_numbers_where_there_are_some(house):
     assert beside.parameters == {"committed": True}
 
 
+def test_pages_without_committed_numbers_are_left_out_and_named(house):
+    entry = (
+        "  - {page: %s, notebook: 01-a, after: [%s], parameters: {committed: true},"
+        " reads: [data/results/released/%s.csv]}\n"
+    )
+    write_run(house, "released", "pages:\n" + entry % ("01-a", "", "a") + entry % ("01-b", "01-a", "b"))
+    with pytest.raises(RunError, match=r"a\.csv must hold the committed numbers"):
+        plan("released")
+    paths.results("released").mkdir(parents=True)
+    paths.results("released", "b.csv").write_text("b\n")
+    pages = plan("released")
+    assert [page.name for page in pages] == ["01-a-one", "01-b"]
+    assert pages[1].after == (), "it does not wait for a page that is not there"
+    assert runs.left_out(pages) == ["01-a"]
+    assert runs.left_out(load_pages("demo")) == [], "a book without such pages lacks none"
+
+
 def test_released_pages_compute_from_given_pictures(house):
     beside = plan("released", {"RELEASED": str(house)})[1]
     assert beside.parameters == {"committed": False, "root": str(house)}

@@ -11,7 +11,7 @@ from pathlib import Path
 from biastransfer import paths
 from biastransfer.graph.entries import DATA, RunError
 from biastransfer.graph.locks import locked
-from biastransfer.graph.runs import RELEASED, Page, plan
+from biastransfer.graph.runs import RELEASED, Page, left_out, plan
 
 
 def execute_pages(
@@ -179,6 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 forget_partials([paths.derived(), paths.results("x").parent, paths.book_pages()])
             pages = execute_pages(given.run, data, given.cores, given.profile)
             print(f"{len(pages)} pages of {given.run} are up to date.", flush=True)
+            if lacking := left_out(pages):
+                print(f"Left out, since their numbers are not committed: {', '.join(lacking)}.", flush=True)
             if given.pages_only:
                 return 0
             _must_be_writable(paths.book_pages())

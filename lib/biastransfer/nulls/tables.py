@@ -203,13 +203,15 @@ def transfer_tables(
     return dict(zip(TRANSFER_TABLES, (scores, references, contributions)))
 
 
-def transfer_numbers(frame: pd.DataFrame, items: pd.DataFrame) -> dict[str, float | int | str]:
+def transfer_numbers(
+    frame: pd.DataFrame, items: pd.DataFrame, references: pd.DataFrame
+) -> dict[str, float | int | str]:
     """Take from `transfer_tables` what a chapter's sentences say of its first network on its first set.
 
     Parameters
     ----------
-    frame, items : DataFrame
-        The tables ``transfer`` and ``transfer_items`` of `transfer_tables`.
+    frame, items, references : DataFrame
+        The tables ``transfer``, ``transfer_items`` and ``transfer_references`` of `transfer_tables`.
 
     Returns
     -------
@@ -217,8 +219,9 @@ def transfer_numbers(frame: pd.DataFrame, items: pd.DataFrame) -> dict[str, floa
         main and main_set (names); bts_intra_r, bts_intra_low, bts_intra_high, bts_intra_item (the item that
         raises it most), bts_intra_without (the score without that one), bts_intra_lowest, bts_intra_highest
         (the scores without one item) and the same for inter: of the mean over seeds where there is one.
-        bts_scores, and bts_within: how many scores the table has, of single seeds and all sets, and how many
-        of them do not exceed every untrained network's.
+        bts_other: the first other pretrained network and its median scores in the place of the one before
+        finetuning, in words. bts_scores, and bts_within: how many scores the table has, of single seeds and
+        all sets, and how many of them do not exceed every untrained network's.
     """
     main, main_set = frame["backbone"].iloc[0], frame["set"].iloc[0]
     said: dict[str, float | int | str] = {"main": main, "main_set": main_set}
@@ -229,6 +232,13 @@ def transfer_numbers(frame: pd.DataFrame, items: pd.DataFrame) -> dict[str, floa
         averaged = chosen[chosen["seed"].astype(str) == "mean"]
         for row in (averaged if len(averaged) else chosen).to_dict("records"):
             said |= {f"bts_{row['kind']}_{name}": row[column] for column, name in columns.items()}
+    ranges = transfer.reference_ranges(references[~references["reference"].isin(NULLS)])
+    others = ranges[(ranges["backbone"] == main) & (ranges["set"] == main_set)]
+    said["bts_other"] = "no other pretrained network was run"
+    for name, rows in list(others.set_index("kind").groupby("reference", sort=False)["median"])[:1]:
+        said["bts_other"] = (
+            f"{name} scores {rows['intra']:.2f} within classes and {rows['inter']:.2f} between them"
+        )
     single = frame[(frame["seed"].astype(str) != "mean") & frame["r"].notna()]
     within = int((single["r"] <= single["untrained_high"]).sum())
     return said | {"bts_scores": len(single), "bts_within": within}
