@@ -115,8 +115,8 @@ def effects(found: Associations, *, pooled: str = "objects", kinds: Sequence[str
     DataFrame
         `COLUMNS`. ``value`` is what is there once ``removed`` is gone; ``left`` what that took away, in the
         same unit; ``share`` the part of the association, 1 all of it, above 1 more than all, NaN where the
-        association's own interval holds 0; ``beyond_control`` is ``left`` minus what the control took.
-        All three compare the same pictures: those of which the part could be removed. Intervals are 95 %,
+        association's interval, on these pictures, holds 0; ``beyond_control`` is ``left`` minus what the
+        control took. All three compare the same pictures: those of which the part could be removed. Intervals are 95 %,
         over pictures and attribute sets together.
 
     Raises
@@ -167,10 +167,8 @@ def _rows(found: Associations, name: str, kind: str, usable: Sequence[str], pool
         return np.mean([measure(scores, weights, found, group) for group in groups], axis=0)
 
     nothing, control = REMOVED.index("nothing"), REMOVED.index("elsewhere")
-    there = value(nothing, np.isfinite(found.s[nothing]))
     concerned = np.isin(found.objects, [one for group in groups for one in group])
     n = min(filter(None, _counts(found, [one for group in groups for one in group])))
-    shown = not _holds_zero(_interval(there, n))
     rows = []
     for part, removed in enumerate(REMOVED):
         same = np.isfinite(found.s[part])
@@ -179,6 +177,7 @@ def _rows(found: Associations, name: str, kind: str, usable: Sequence[str], pool
         left, both = before - after, same & np.isfinite(found.s[control])
         taken = value(nothing, both) - value(part, both) - (value(nothing, both) - value(control, both))
         with np.errstate(invalid="ignore", divide="ignore"):
+            shown = not _holds_zero(_interval(before, n))
             share = left / before if shown else np.full_like(left, np.nan)
         columns = (after, left, share, taken)
         if part == nothing:
