@@ -116,8 +116,8 @@ def effects(found: Associations, *, pooled: str = "objects", kinds: Sequence[str
         `COLUMNS`. ``value`` is what is there once ``removed`` is gone; ``left`` what that took away, in the
         same unit; ``share`` the part of the association, 1 all of it, above 1 more than all, NaN where the
         association's interval, on these pictures, holds 0; ``beyond_control`` is ``left`` minus what the
-        control took. All three compare the same pictures: those of which the part could be removed. Intervals are 95 %,
-        over pictures and attribute sets together.
+        control took. All three compare the same pictures: those of which the part could be removed.
+        Intervals are 95 %, over pictures and attribute sets together.
 
     Raises
     ------
