@@ -35,7 +35,7 @@ def slope(doses, seeds, values):
     Examples
     --------
     >>> [round(float(x), 3) for x in slope([-1, 0, 1, -1, 0, 1], [0, 0, 0, 1, 1, 1], [1, 2, 3, 5, 6, 7.3])]
-    [1.075, 0.905, 1.245, 0.0]
+    [1.075, 0.897, 1.253, 0.0]
     """
     x, values = np.asarray(doses, float), np.asarray(values, float)
     centred, y = x.copy(), values.copy()
