@@ -26,7 +26,7 @@ LAYERS = {
     "parameters": (set(), set()),
     "prefetch": (set(), set()),
     "distributed": (set(), {"torch"}),
-    "graph": ({"paths", "parameters"}, {"yaml", "nbformat", "papermill"}),
+    "graph": ({"paths", "parameters"}, {"yaml", "nbformat", "papermill", "traitlets"}),
     "cosines": (set(), NUMBERS),
     "picture_resampling": ({"stats", "cosines"}, NUMBERS),
     "similarity": ({"stats", "cosines"}, NUMBERS),

@@ -5,8 +5,10 @@ import json
 import logging
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from biastransfer import paths
@@ -61,15 +63,17 @@ def execute(
     page.parent.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     try:
-        _with_a_kernel(
-            papermill.execute_notebook,
-            notebook,
-            unfinished,
-            dict(parameters),
-            kernel_name="python3",
-            progress_bar=False,
-            cwd=paths.root(),
-        )
+        with _own_sockets() as config:
+            _with_a_kernel(
+                papermill.execute_notebook,
+                notebook,
+                unfinished,
+                dict(parameters),
+                kernel_name="python3",
+                progress_bar=False,
+                cwd=paths.root(),
+                config=config,
+            )
     except papermill.exceptions.PapermillExecutionError as error:
         raise PageError(f"{page.stem} failed: {error.ename}: {error.evalue}\n{_kept(unfinished)}") from error
     except Exception as error:  # a dead kernel, a full disk: whatever papermill lets through
@@ -79,6 +83,18 @@ def execute(
     _forget_folders(unfinished)
     os.replace(unfinished, page)
     return time.perf_counter() - start
+
+
+@contextmanager
+def _own_sockets() -> Iterator:
+    """Let a kernel talk through files of its own: of two that start at once, both may take one TCP port."""
+    from traitlets.config import Config
+
+    if os.name == "nt":
+        yield Config()
+        return
+    with tempfile.TemporaryDirectory(prefix="page-") as folder:  # short: names of sockets end at 107 bytes
+        yield Config({"KernelManager": {"transport": "ipc", "connection_file": f"{folder}/kernel.json"}})
 
 
 def _with_a_kernel(run, *arguments, **options):
