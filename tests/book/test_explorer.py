@@ -47,9 +47,11 @@ def test_a_head_sorts_by_the_enter_key_and_by_number(page, site):
     button = head.locator("[tabindex='0']").first if head.get_attribute("tabindex") is None else head
     button.focus()
     page.keyboard.press("Enter")
+    table.locator("thead th[aria-sort=ascending]").wait_for(timeout=10_000)  # sorted in its own time
     assert head.get_attribute("aria-sort") == "ascending"
     assert column(table, 2) == sorted(before, key=float)
     page.keyboard.press("Enter")
+    table.locator("thead th[aria-sort=descending]").wait_for(timeout=10_000)  # sorted in its own time
     assert head.get_attribute("aria-sort") == "descending"
     assert column(table, 2) == sorted(before, key=float, reverse=True)
 
