@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biastransfer.attribution.curves import curve_rows, follow, mean_curve
+from biastransfer.attribution.curves import follow
 from biastransfer.attribution.faithfulness import deletion, insertion, road
 from biastransfer.attribution.removal import Space
 
@@ -436,51 +436,7 @@ def test_road_fractions_must_start_at_zero_and_increase(fractions):
         road(ones, picture(), heat(), fractions=fractions)
 
 
-# many pictures
-
-
-def test_mean_curve_against_hand_values():
-    image = torch.ones(3, 2, 2)
-    curves = [
-        deletion(lambda images, k=k: k * images.mean((1, 2, 3)), image, heat(side=2), step=2)
-        for k in (1, 2, 3)
-    ]
-    table = mean_curve(curves)
-    assert table["mean"].tolist() == [2, 1, 0]
-    half = 4.302652729911275 * 1 / np.sqrt(3)  # t(.975, 2 degrees) · sd / √n
-    np.testing.assert_allclose(table["high"], [2 + half, 1 + half / 2, 0])
-    np.testing.assert_allclose(table["low"], [2 - half, 1 - half / 2, 0])
-    assert table["n"].tolist() == [3, 3, 3]
-
-
-def test_mean_curve_leaves_undefined_curves_out_and_counts_them():
-    good = deletion(ones, picture(), heat())
-    bad = deletion(ones, picture(), np.full((SIDE, SIDE), np.nan))
-    table = mean_curve([good, bad])
-    assert table["mean"].tolist() == [1, 1]
-    assert (table["n"].tolist(), table["undefined"].tolist()) == ([1, 1], [1, 1])
-    assert table["low"].isna().all()
-    assert mean_curve([bad])["mean"].isna().all()
-
-
-def test_curves_of_different_fills_or_steps_are_not_averaged():
-    a = deletion(ones, picture(), heat(), step=10)
-    for other in (
-        deletion(ones, picture(), heat(), step=20),
-        deletion(ones, picture(), heat(), step=10, fill="mean"),
-    ):
-        with pytest.raises(ValueError, match="curves must share fractions and fill"):
-            mean_curve([a, other])
-    with pytest.raises(ValueError, match="at least one curve"):
-        mean_curve([])
-
-
-def test_curve_rows_carry_their_keys():
-    rows = curve_rows(deletion(ones, picture(), heat(), step=144), picture="a", method="SP")
-    assert rows.to_dict("list") == {
-        "picture": ["a", "a"], "method": ["SP", "SP"], "fraction": [0, 1], "score": [1, 1],
-        "fill": ["zero", "zero"],
-    }  # fmt: skip
+# any order
 
 
 def test_follow_scores_any_order():

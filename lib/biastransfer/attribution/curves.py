@@ -1,12 +1,9 @@
-"""A score followed while pixels go or come back, and many pictures' curves as one table."""
+"""A score followed while pixels go or come back."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import torch
-from scipy import stats
 
 from biastransfer.attribution.heatmaps import ScoreFunction, choose_target, defect, score_pictures, unusable
 from biastransfer.attribution.perturbation import check_count, remover
@@ -165,63 +162,3 @@ def in_unit_range(scores: np.ndarray) -> bool:
 def name_of(fill: str | Fill) -> str:
     """Return what a ``fill`` is called: its name, or the callable's."""
     return fill if isinstance(fill, str) else getattr(fill, "__name__", type(fill).__name__)
-
-
-def curve_rows(curve: Curve, **keys) -> pd.DataFrame:
-    """Return one curve as tidy rows: the ``keys`` given, fraction, score, fill.
-
-    Parameters
-    ----------
-    curve : Curve
-    **keys
-        What tells it from others: picture, method, …
-
-    Returns
-    -------
-    DataFrame, n rows
-    """
-    return pd.DataFrame({**keys, "fraction": curve.fractions, "score": curve.scores, "fill": curve.fill})
-
-
-def mean_curve(curves: Iterable[Curve], *, level: float = 0.95) -> pd.DataFrame:
-    """Return the mean of many pictures' curves at each fraction, with intervals over pictures.
-
-    Parameters
-    ----------
-    curves : iterable of Curve
-        One a picture, on the same fractions and with the same fill.
-    level : float
-        Coverage aimed at.
-
-    Returns
-    -------
-    DataFrame
-        fraction, mean, low, high (Student's t over pictures; NaN for one picture), n, undefined (curves left
-        out because they hold NaN).
-
-    Raises
-    ------
-    ValueError
-        No curve, or curves of different fractions or fills.
-    """
-    curves = list(curves)
-    if not curves:
-        raise ValueError("mean_curve needs at least one curve; got none.")
-    first = curves[0]
-    for one in curves:
-        if one.fill != first.fill or not np.array_equal(one.fractions, first.fractions):
-            raise ValueError(
-                f"curves must share fractions and fill to be averaged; got {len(first.fractions)} points "
-                f"with {first.fill!r} and {len(one.fractions)} with {one.fill!r}."
-            )
-    table = np.array([one.scores for one in curves])
-    table = table[np.isfinite(table).all(1)]
-    n = len(table)
-    mean = table.mean(0) if n else np.full(len(first.fractions), np.nan)
-    half = np.full(len(mean), np.nan)
-    if n > 1:
-        half = stats.t.ppf((1 + level) / 2, n - 1) * table.std(0, ddof=1) / np.sqrt(n)
-    return pd.DataFrame(
-        {"fraction": first.fractions, "mean": mean, "low": mean - half, "high": mean + half, "n": n,
-         "undefined": len(curves) - n}
-    )  # fmt: skip
