@@ -115,7 +115,7 @@ def association_maps(
     keys: Sequence[str] = ("network",),
     scores: Sequence[str] = SCORES,
     seed: int = 0,
-    batch_size: int = 4,
+    batch_size: int = 8,
 ) -> AssociationMaps:
     """Explain by several methods and fills what makes pictures closer to the set of their own gender.
 

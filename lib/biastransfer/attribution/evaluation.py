@@ -116,7 +116,7 @@ def run_evaluation(
     output: str = "probability",
     transform=None,
     fold: bool = False,
-    batch_size: int = 4,
+    batch_size: int = 8,
     seed: int = 0,
     store: Path | str | None = None,
 ) -> Evaluation:

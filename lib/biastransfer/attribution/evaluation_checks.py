@@ -149,7 +149,7 @@ def sanity_rows(
                 if subject.problem:
                     raise ValueError(subject.problem)
                 found = weights_matter(
-                    lambda: explain(subject, job, options.get("batch_size", 4)),  # noqa: B023  called here only
+                    lambda: explain(subject, job, options.get("batch_size", 8)),  # noqa: B023  called here only
                     backbone.module, layers=[backbone.head, ""], seed=seed,
                 )  # fmt: skip
             except Exception as problem:  # a map that fails is counted, whatever it fails by

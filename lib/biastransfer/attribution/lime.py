@@ -23,7 +23,7 @@ def lime(
     fill: str | Fill = "mean",
     fill_settings: dict | None = None,
     seed: int = 0,
-    batch_size: int = 4,
+    batch_size: int = 8,
     space: Space = PIXELS,
 ) -> np.ndarray:
     """Return the weight of each superpixel in a local linear model of the score (LIME; LIME-G in-painted).

@@ -151,7 +151,7 @@ def heat_map(
     *,
     fill: str | Fill | None = None,
     seed: int = 0,
-    batch_size: int = 4,
+    batch_size: int = 8,
     space: Space = PIXELS,
     **settings,
 ) -> np.ndarray:

@@ -51,7 +51,8 @@ def pixel_module(backbone: Backbone | nn.Module, *, transform=None, fold: bool =
     Parameters
     ----------
     backbone : Backbone or torch.nn.Module
-        A backbone brings its transform; its network is used as it is, not copied, unless ``fold``.
+        A backbone brings its transform; its network is not copied unless ``fold``, only its weights are laid
+        out channels last, which leaves their values. A plain module stays as it is.
     transform : Transform or callable, optional
         For a plain module: how pixels (N, 3, H, W) are normalised. Default: not at all.
     fold : bool
@@ -76,7 +77,8 @@ def pixel_module(backbone: Backbone | nn.Module, *, transform=None, fold: bool =
     if transform is not None:
         raise ValueError("a backbone brings its own transform; got another one. Leave `transform` out.")
     backbone = folded(backbone) if fold else backbone
-    return PixelModule(backbone.module, backbone.transform, backbone.layer_modules)
+    network = backbone.module.to(memory_format=torch.channels_last)
+    return PixelModule(network, backbone.transform, backbone.layer_modules)
 
 
 def folded(backbone: Backbone, layer: str | None = None, *, whole: bool = True) -> Backbone:

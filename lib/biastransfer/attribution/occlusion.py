@@ -20,7 +20,7 @@ def occlusion(
     fill: str | Fill = "mean",
     fill_settings: dict | None = None,
     seed: int = 0,
-    batch_size: int = 4,
+    batch_size: int = 8,
     space: Space = PIXELS,
 ) -> np.ndarray:
     """Return for each pixel the mean drop of the score over the patches that cover it.

@@ -82,7 +82,7 @@ def removal_cosines(
     fills: Sequence[str] = ("mean", "scenes-inpainter"),
     *,
     seed: int = 0,
-    batch_size: int = 4,
+    batch_size: int = 8,
 ) -> RemovalCosines:
     """Remove person, object, both, and as much elsewhere from pictures, and compare with the attribute sets.
 
@@ -186,7 +186,7 @@ def _versions(picture: PersonPicture, transform, fillers: Mapping, seed: int):
     return found, (picture.name, kind, float(person.mean()), area)
 
 
-def vector_reader(backbone: Backbone, batch_size: int = 4):
+def vector_reader(backbone: Backbone, batch_size: int = 8):
     """Return a function (N, 3, S, S) pixels → (N, D) embeddings, as fast as `embed` and as independent of N.
 
     Parameters

@@ -23,7 +23,7 @@ def score_versions(
     count : int
         How many versions there are.
     batch_size : int
-        Pictures a forward pass. It changes no value beyond rounding (relative 1e-5); with 4 the activations
+        Pictures a forward pass. It changes no value beyond rounding (relative 1e-5); with 8 the activations
         of usual networks stay where a CPU is fast.
 
     Returns
@@ -39,11 +39,9 @@ def score_versions(
     found = np.empty(count)
     with torch.inference_mode():
         for start in range(0, count, batch_size):
-            # always a full batch: kernels are chosen by shape, so the last digits of a value would else
-            # depend on how many versions are left
-            numbers = np.minimum(np.arange(start, start + batch_size), count - 1)
-            values = check_scores(score(versions(numbers)), batch_size, getattr(score, "output", None))
-            found[start : start + batch_size] = values[: count - start].cpu()
+            numbers = np.arange(start, min(start + batch_size, count))
+            values = check_scores(score(versions(numbers)), len(numbers), getattr(score, "output", None))
+            found[numbers] = values.cpu()
     return found
 
 
@@ -113,7 +111,7 @@ def score_removals(
         masks.zero_()
         for number, mask in zip(numbers.tolist(), masks[:, 0]):
             draw(number, mask)
-        return remove(masks)
+        return remove(masks[: len(numbers)])
 
     return score_versions(score, versions, count, batch_size)
 

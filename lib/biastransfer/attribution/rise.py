@@ -82,7 +82,7 @@ def rise(
     fill: str | Fill = "mean",
     fill_settings: dict | None = None,
     seed: int = 0,
-    batch_size: int = 4,
+    batch_size: int = 8,
     space: Space = PIXELS,
 ) -> np.ndarray:
     """Return the mean score of random views of the picture that show a pixel (RISE).

@@ -57,7 +57,7 @@ def road(
     fractions: Sequence[float] = FRACTIONS,
     fill: str | Fill = "road",
     fill_settings: dict | None = None,
-    batch_size: int = 4,
+    batch_size: int = 8,
     space: Space = PIXELS,
     seed: int = 0,
     target: int | None = None,

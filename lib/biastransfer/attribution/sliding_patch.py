@@ -21,7 +21,7 @@ def sliding_patch(
     fill: str | Fill = "mean",
     fill_settings: dict | None = None,
     seed: int = 0,
-    batch_size: int = 4,
+    batch_size: int = 8,
     space: Space = PIXELS,
 ) -> np.ndarray:
     """Return how much the score drops where a square patch covers the picture (SP; SP-G with an in-painter).

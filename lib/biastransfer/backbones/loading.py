@@ -6,6 +6,7 @@ from pathlib import Path
 
 from biastransfer import checkpoints
 from biastransfer.backbones import weights as published
+from biastransfer.backbones.allocation import keep_freed_memory
 from biastransfer.backbones.architectures import REGISTRY
 from biastransfer.backbones.architectures import architecture as find_entry
 from biastransfer.backbones.backbone import Backbone
@@ -74,7 +75,10 @@ def load_backbone(
     -----
     A TorchScript program is taken as it is: its output, averaged over space or tokens, is the embedding and
     the only layer, and pictures are prepared as for ImageNet, since the file does not say how.
+
+    On Linux the process keeps freed memory for later passes: see `allocation.keep_freed_memory`.
     """
+    keep_freed_memory()
     if not _is_file(name):
         if architecture is not None:
             raise ValueError(
