@@ -20,8 +20,10 @@ from pathlib import Path
 
 BOXES, PICTURES = 14_610_229, 1_743_042
 COCO_BOXES, COCO_PICTURES = 860_001, 118_287
-# file: seconds and MiB allowed
+# file: seconds and MiB allowed on a machine where the usual way (pandas; pycocotools, which is json and an
+# index) takes the seconds in PEER_SECONDS; a ratio to that way holds on any machine
 LIMITS = {"openimages": (2.5, 500), "coco": (1.5, 700)}
+PEER_SECONDS = {"openimages": 6.0, "coco": 17.7}
 PEERS = {"openimages": "pandas", "coco": "json"}
 BOX_FILE, INSTANCES = "train-annotations-bbox.csv", "instances_train2017.json"
 
@@ -177,6 +179,9 @@ def child(name, folder):
     found = work()
     seconds, busy = time.perf_counter() - start, time.process_time() - busy
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+    if Path("/proc/self/status").is_file():  # there ru_maxrss starts at what the parent held when it forked
+        lines = Path("/proc/self/status").read_text().splitlines()
+        peak = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
     print(json.dumps([seconds, peak, busy, *map(int, found)]))
 
 
@@ -203,9 +208,16 @@ def compare(kind, folder, rounds):
         allowed = f"{mine / limit:6.2f} of the allowed {limit} {unit}" if limit else " " * 31
         against = f"{mine / peer:6.3f} of {PEERS[kind]} ({peer:.2f} {unit})"
         print(f"{kind + ', ' + what:24s} {mine:8.2f} {unit:3s} {allowed:31s} {against}")
+        timed = unit == "s"
         if limit:
-            record.keep(f"{kind}, {what} / {limit} {unit}", mine / limit, "≤ 1")
-        record.keep(f"{kind}, {what} / {PEERS[kind]}", mine / peer)
+            note = (
+                f"{limit} s where {PEERS[kind]} takes {PEER_SECONDS[kind]} s; here {peer:.1f} s"
+                if timed
+                else ""
+            )
+            record.keep(f"{kind}, {what} / {limit} {unit}", mine / limit, "" if timed else "≤ 1", note)
+        must = f"≤ {LIMITS[kind][0] / PEER_SECONDS[kind]:.3f}" if limit and timed else ""
+        record.keep(f"{kind}, {what} / {PEERS[kind]}", mine / peer, must)
 
 
 def main():

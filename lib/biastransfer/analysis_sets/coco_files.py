@@ -9,10 +9,12 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-_PIECE = 4 * 2**20  # bytes of an instances file read at a time
+_PIECE = 2**20  # bytes of an instances file read at a time
 _START = re.compile(rb'"annotations"\s*:\s*\[\s*(?=\{)')
 _BEFORE = re.compile(rb"\}\s*,\s*\Z")  # what stands before another object of one list
 _END = re.compile(rb"\}\s*\]")  # the end of a list of objects
+# outlines, most of a file's bytes: two brackets close them and another key follows; nothing quoted inside
+_OUTLINE = re.compile(rb'"segmentation"\s*:\s*\[\[[^"]*\]\]\s*,\s*(?=")')
 _NUMBERS = np.dtype([("image", "i8"), ("category", "i8"), ("area", "f8"), ("crowd", "?")])
 _EXPECTED = "COCO instances JSON (images, annotations, categories)"
 
@@ -174,11 +176,12 @@ def _in_pieces(file: Path) -> tuple[_Head, np.ndarray] | None:
     Outlines are most of such a file. Whole, its text and objects would take more than twice its size.
     """
     with open(file, "rb") as text:
-        head = b""
-        while (opened := _START.search(head)) is None:
+        head, sought = bytearray(), 0
+        while (opened := _START.search(head, sought)) is None:
             piece = text.read(_PIECE)
             if not piece:
                 return None
+            sought = max(0, len(head) - 99)  # what was searched is not searched again
             head += piece
         try:
             found, tail = _objects(head[opened.end() :], text)
@@ -199,7 +202,7 @@ def _objects(rest: bytes, text: BinaryIO) -> tuple[list[np.ndarray], bytes]:
             kept = part[cut]
             part[cut] = ord("]")  # in place: copies of such pieces take as long as reading them
             try:
-                found.append(_numbers(decoder.decode(memoryview(part)[: cut + 1])))
+                found.append(_numbers(decoder.decode(_OUTLINE.sub(b"", memoryview(part)[: cut + 1]))))
                 rest = bytes(part[cut + 1 :]).lstrip(b", \t\r\n")
                 continue
             except msgspec.DecodeError:  # the list ended before

@@ -1,6 +1,7 @@
 """Open Images' CSV files of any version, told apart by their columns and read lazily."""
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 _SIDES = ["XMin", "XMax", "YMin", "YMax"]
+_CHUNK = 2_000_000  # bytes that Polars reads ahead at a time; its own choice takes 100 MiB more
 _LABEL = ["ImageID", "Source", "LabelName", "Confidence"]
 FLAGS = {"group_of": "IsGroupOf", "depiction": "IsDepiction", "inside": "IsInside"}
 
@@ -127,6 +129,7 @@ def descriptions(files: Sequence[Path]) -> dict[str, str]:
 
 def _scan(files: Sequence[Path], columns: Sequence[str], types: dict) -> pl.LazyFrame:
     """Return some columns of CSV files that share them, whatever other columns each has."""
+    os.environ.setdefault("POLARS_CSV_CHUNK_SIZE", str(_CHUNK))
     schema = {name: types.get(name, pl.String) for name in columns}
     return pl.concat([pl.scan_csv(file, schema_overrides=schema).select(columns) for file in files])
 

@@ -15,9 +15,9 @@ def keep_freed_memory() -> bool:
     """Let this process keep up to 512 MiB of freed memory, and tell whether it now does.
 
     Otherwise glibc gives large blocks back after every layer and the kernel hands out, and clears, new pages
-    for the next: a third of a small network's time on a CPU. Values do not change. Nothing is done on another
-    C library, or where the environment sets MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_, MALLOC_TOP_PAD_ or
-    GLIBC_TUNABLES: whoever set them has the last word.
+    for the next: a third of a small network's time on a CPU. Values do not change. Nothing is done on
+    another C library, or where the environment sets one of glibc's own variables (MALLOC_TRIM_THRESHOLD_,
+    MALLOC_MMAP_THRESHOLD_, MALLOC_TOP_PAD_, GLIBC_TUNABLES): whoever set it has the last word.
     """
     if not sys.platform.startswith("linux") or any(os.environ.get(name) for name in _OWN):
         return False
