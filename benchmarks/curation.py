@@ -149,15 +149,19 @@ def coco(folder):
 
 
 def coco_peer(folder):
-    """Load the file, index the boxes by picture, find the pictures with a large car."""
+    """Load the file, index it as pycocotools does, find the pictures with a large car."""
 
     def work():
         with open(folder / INSTANCES, encoding="utf-8") as text:
             data = json.load(text)
         names = {one["id"]: one["name"] for one in data["categories"]}
-        boxes = defaultdict(list)
+        boxes, shown, numbered = defaultdict(list), defaultdict(list), {}
         for one in data["annotations"]:
             boxes[one["image_id"]].append(one)
+            numbered[one["id"]] = one
+        pictures = {one["id"]: one for one in data["images"]}
+        for one in data["annotations"]:
+            shown[one["category_id"]].append(one["image_id"])
         large = sum(
             any(
                 names[box["category_id"]] == "car"
@@ -165,9 +169,9 @@ def coco_peer(folder):
                 and box["bbox"][2] * box["bbox"][3] / (one["width"] * one["height"]) >= 0.02
                 for box in boxes[one["id"]]
             )
-            for one in data["images"]
+            for one in pictures.values()
         )
-        return len(data["images"]), large
+        return len(pictures), large
 
     return work
 
