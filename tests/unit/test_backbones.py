@@ -284,7 +284,9 @@ def test_freed_memory_is_kept_unless_the_environment_decides():
     )
 
     def run(**more):
-        known = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC", "GLIBC"))}
+        known = {
+            name: value for name, value in os.environ.items() if not name.startswith(("MALLOC", "GLIBC"))
+        }
         done = subprocess.run(
             [sys.executable, "-c", passes], env=known | more, capture_output=True, text=True, check=True
         )

@@ -248,6 +248,10 @@ def asked(monkeypatch):
     """Stand in for preparing and training; keep what each was asked."""
     calls = []
 
+    def load_trainable(*args):
+        calls.append((args, {}))
+        return "network"
+
     def prepare_target(*args, **kwargs):
         calls.append((args, kwargs))
         return "target"
@@ -263,6 +267,7 @@ def asked(monkeypatch):
         return pd.DataFrame([SUMMARY])
 
     monkeypatch.setattr(finetune_package, "summary", summary)
+    monkeypatch.setattr(finetune_package, "load_trainable", load_trainable)
     monkeypatch.setattr(finetune_package, "prepare_target", prepare_target)
     monkeypatch.setattr(finetune_package, "finetune", finetune)
     return calls
@@ -273,9 +278,10 @@ def test_finetune_calls_what_notebook_02_calls(capsys, asked):
     words += "--root there --max-train 50 --device cpu"
     status, out, err = called(capsys, "finetune", *words.split(), "--restart")
     assert (status, err) == (0, "")
-    prepared, trained = asked
+    loaded, prepared, trained = asked
+    assert loaded == (("resnet18", "coco"), {}), "before the target is read"
     assert prepared == (("paper", "coco"), {"root": "there", "max_train": 50, "exclude": [], "near": True})
-    assert trained[0] == ("resnet18", "target")
+    assert trained[0] == ("network", "target")
     named = {"run": "paper", "target_name": "coco", "recipe": "coco", "seed": 2}
     assert trained[1] == named | {"device": "cpu", "resume": False}
     assert out.splitlines() == [
@@ -289,7 +295,7 @@ def test_finetune_calls_what_notebook_02_calls(capsys, asked):
 
 def test_finetune_has_the_defaults_of_a_run_of_ones_own(capsys, asked):
     assert called(capsys, "finetune", "--backbone", "squeezenet1_1")[0] == 0
-    prepared, trained = asked
+    _, prepared, trained = asked
     assert prepared == (("own", "scenes"), {"root": "", "exclude": [], "near": True})
     named = {"run": "own", "target_name": "scenes", "recipe": "demo", "seed": 0}
     assert trained[1] == named | {"device": None, "resume": True}

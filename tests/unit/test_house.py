@@ -50,7 +50,7 @@ LAYERS = {
         {"requests", "urllib3", "tqdm", "pandas", "polars", "msgspec"},
     ),
     "embed": ({*DATA, "analysis_sets", "distributed", "prefetch"}, ANYTHING),
-    "finetune": ({*DATA, "analysis_sets", "distributed", "prefetch"}, ANYTHING),
+    "finetune": ({*DATA, "checkpoint_layouts", "analysis_sets", "distributed", "prefetch"}, ANYTHING),
     "nulls": ({*MEASURES, "cosines"}, NUMBERS),
     "large": ({*MEASURES, "cosines"}, NUMBERS),  # the measures on files
     "embedded_sets": ({"paths", "images", "analysis_sets", "embed", "finetune"}, ANYTHING),

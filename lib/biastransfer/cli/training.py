@@ -44,10 +44,10 @@ def run(given: argparse.Namespace) -> int:
     """Finetune as ``given`` and print each epoch and what came of it."""
     from biastransfer import distributed, paths
     from biastransfer.embedded_sets import load_sets
-    from biastransfer.finetune import find_recipe, finetune, prepare_target, summary
+    from biastransfer.finetune import finetune, load_trainable, prepare_target, summary
 
-    paths.results(given.run)  # a name that cannot be, before minutes are spent on the target
-    find_recipe(given.recipe, given.backbone)
+    paths.results(given.run)  # what cannot be, before minutes are spent on the target
+    backbone = load_trainable(given.backbone, given.recipe)
     distributed.start(given.device)
     options = {"exclude": load_sets(given.exclude, given.roots), "near": not given.no_likeness}
     if given.max_train is not None:
@@ -55,7 +55,7 @@ def run(given: argparse.Namespace) -> int:
     target = prepare_target(given.run, given.target, root=given.root, **options)
     named = {"run": given.run, "target_name": given.target, "recipe": given.recipe, "seed": given.seed}
     how = {"device": given.device, "resume": not given.restart, "report": _say}
-    trained = finetune(given.backbone, target, **named, **how)
+    trained = finetune(backbone, target, **named, **how)
     if distributed.is_first():
         row = summary(trained.history).iloc[0]
         _say(*trained.notes)

@@ -8,6 +8,7 @@ from biastransfer.finetune.recipes import RECIPES, find_recipe
 from biastransfer.finetune.settings import Recipe
 from biastransfer.finetune.tables import curves, summary, table
 from biastransfer.finetune.targets import Split, Target, make_target
+from biastransfer.finetune.trainable import load_trainable
 from biastransfer.finetune.training import DivergedError
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "find_recipe",
     "finetune",
     "load_target",
+    "load_trainable",
     "make_target",
     "mean_average_precision",
     "micro_f1",

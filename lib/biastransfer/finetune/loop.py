@@ -19,6 +19,7 @@ from biastransfer.finetune.schedules import make_optimizer, make_plateau, rate_a
 from biastransfer.finetune.settings import Recipe
 from biastransfer.finetune.tables import COLUMNS, history_file, value_of
 from biastransfer.finetune.targets import Target
+from biastransfer.finetune.trainable import load_trainable
 from biastransfer.finetune.training import train_epoch
 
 
@@ -78,8 +79,8 @@ def finetune(
     Raises
     ------
     ValueError
-        Unknown backbone or recipe, labels that do not fit the classes, a precision that the device lacks,
-        fewer pictures in a step than ranks × accumulate.
+        Unknown backbone or recipe, a backbone that cannot be finetuned so (`load_trainable`), a precision
+        that the device lacks, fewer pictures in a step than ranks × accumulate.
     DivergedError
         The loss or a score is not finite; names epoch, batch and pictures.
     ImageReadError
@@ -105,7 +106,7 @@ def finetune(
     recipe = find_recipe(recipe, name)
     device_, why = choose_device(device, recipe.precision)
     with torch.random.fork_rng(devices=[]):  # the caller's random state stays as it is
-        pretrained = backbones.load_backbone(name) if isinstance(backbone, str) else backbone
+        pretrained = load_trainable(backbone, recipe)
         job = prepare(pretrained, target, recipe, device_, (run, name, target_name, seed))
     with stated_precision(recipe.precision):
         return _run(job, resume, report, why, started)
