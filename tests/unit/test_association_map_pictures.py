@@ -182,6 +182,7 @@ def test_numbers_of_the_page():
     found = chapter_numbers(pixels, removal_table(), pictures, "telea")
     assert (found["n_pictures"], found["n_man"], found["n_woman"]) == (2, 1, 1)
     assert found["person_before"] == found["person_after"] == "90 % (80 to 100 %)"
+    assert found["person_others"] == "none was tried"
     assert found["elsewhere_after"] == "0 % (-10 to 10 %)"
     assert found["redrawn_before"] == "not known for photographs"
     assert found["plain_before"] == "not tried"
@@ -189,6 +190,10 @@ def test_numbers_of_the_page():
     assert found["area"] == pytest.approx(0.15)
     assert (found["d_before"], found["d_without_before"]) == pytest.approx((0.2, 0.02))
     assert found["verdicts"] == "people 2"
+    again = removal_table().query("stage == 'finetuned'").assign(seed=3, share=0.5)
+    found = chapter_numbers(pixels, pd.concat([removal_table(), again]), pictures, "telea")
+    assert found["person_after"] == "90 % (80 to 100 %)"
+    assert found["person_others"] == "seed 3, 50 % (80 to 100 %)"
 
 
 def test_a_stricter_rule_leaves_more_undecided():

@@ -26,8 +26,9 @@ def chapter_numbers(pixels: pd.DataFrame, removal: pd.DataFrame, pictures: pd.Da
     dict
         ``person_before``, ``elsewhere_after``, …: share that leaves with a part, in words, with its interval;
         ``plain_…`` and ``redrawn_…``: the same with the person under mean grey, and where the scene was drawn
-        again without the person; ``d_…``, ``d_without_…``:
-        effect sizes; ``map_…``: share of the map on the person, beside ``area``; counts.
+        again without the person; ``person_others``: what leaves with the person after each other finetuning;
+        ``d_…``, ``d_without_…``: effect sizes; ``map_…``: share of the map on the person, beside ``area``;
+        counts.
     """
     seed = int(removal.loc[removal["stage"] == STAGES["after"], "seed"].min())
     found: dict[str, float | int | str] = {"n_pictures": pictures["picture"].nunique()}
@@ -51,6 +52,12 @@ def chapter_numbers(pixels: pd.DataFrame, removal: pd.DataFrame, pictures: pd.Da
         d = chosen[chosen["stage"] == stage].set_index("removed")["value"]
         found[f"d_{when}"], found[f"d_without_{when}"] = d["nothing"], d["person"]
         found[f"map_{when}"] = _on_person(pixels, stage)
+    after = removal[removal["stage"] == STAGES["after"]]
+    others = [
+        f"seed {other}, {in_words(leaving(after, fill, seed=other)[STAGES['after']])}"
+        for other in sorted(set(after["seed"]) - {seed})
+    ]
+    found["person_others"] = "; ".join(others) or "none was tried"
     area = share_summary(pixels[pixels["region"] == "person"])["area"]
     found["area"] = float(area.mean()) if len(area) else float("nan")
     verdicts = carriers(one_seed[one_seed["fill"] == fill])
