@@ -23,7 +23,8 @@ from biastransfer.embed import embed
 from biastransfer.finetune.paper_recipes import PAPER_RECIPES
 
 BIT, CLIP, FULL = "bit_m_r50x1", "ViT-B-32-quickgelu", open_clip.get_model_config
-RESNETS = ["resnet50", "moco_resnet50", "simclr_resnet50", "simclr_resnet50_vissl", "places365_resnet50"]
+MOCO = ["moco_resnet50", "moco_resnet50_v2_800"]
+RESNETS = ["resnet50", *MOCO, "simclr_resnet50", "simclr_resnet50_vissl", "places365_resnet50"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
 
@@ -82,14 +83,21 @@ def published(folder, resnet50):
     """Files of random values in the layouts in which the weights of the papers are published."""
     whole = resnet50.state_dict()
     trunk = body(whole)
-    query = trunk | {"fc.0.weight": torch.rand(8, 8), "fc.2.weight": torch.rand(8, 8)}
-    key = {name: torch.zeros(()).expand(value.shape) for name, value in query.items()}  # little to write
+    key = {name: torch.zeros(()).expand(value.shape) for name, value in trunk.items()}  # little to write
+    heads = {  # of version 1 a linear layer, whose names are a classifier's; of version 2 two layers
+        "moco_resnet50": {"fc.weight": torch.rand(128, 2048), "fc.bias": torch.rand(128)},
+        "moco_resnet50_v2_800": {"fc.0.weight": torch.rand(8, 8), "fc.2.weight": torch.rand(8, 8)},
+    }
     layouts = {
         "resnet50": whole,
-        "moco_resnet50": {
-            "epoch": 800,
-            "arch": "resnet50",
-            "state_dict": prefixed(key, "module.encoder_k.") | prefixed(query, "module.encoder_q."),
+        **{
+            name: {
+                "epoch": 200,
+                "arch": "resnet50",
+                "state_dict": prefixed(key | head, "module.encoder_k.")
+                | prefixed(trunk | head, "module.encoder_q."),
+            }
+            for name, head in heads.items()
         },
         "simclr_resnet50": {"state_dict": whole},
         "simclr_resnet50_vissl": {
@@ -152,13 +160,16 @@ def test_published_layout_gives_the_network_in_the_file(loaded, resnet50, name):
     assert not backbone.module.training
 
 
-def test_query_encoder_is_taken_and_the_key_encoder_said(loaded):
-    coverage = loaded["moco_resnet50"].coverage
+@pytest.mark.parametrize(
+    ("name", "head", "digest"), [(MOCO[0], "fc.weight", "b251726a"), (MOCO[1], "fc.0.weight", "a04e12f8")]
+)
+def test_query_encoder_is_taken_and_the_key_encoder_said(loaded, name, head, digest):
+    coverage = loaded[name].coverage
     assert coverage.prefix == "state_dict.module.encoder_q."
     assert coverage.alternatives == ("state_dict.module.encoder_k.",)
     assert coverage.head == "none"
-    assert "state_dict.module.encoder_q.fc.0.weight" in coverage.unused
-    assert "not the published a04e12f8…" in loaded["moco_resnet50"].source
+    assert f"state_dict.module.encoder_q.{head}" in coverage.unused
+    assert f"not the published {digest}…" in loaded[name].source
 
 
 def test_own_transforms(loaded):

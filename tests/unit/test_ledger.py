@@ -244,7 +244,15 @@ def test_a_network_is_one_of_the_papers_and_no_other(ours, theirs):
 
 
 @pytest.mark.parametrize(
-    "ours", ["resnetv2_50x1_bit.goog_in21k_ft_in1k", "moco_v2_resnet50", "random", "efficientnet_lite0"]
+    "ours",
+    [
+        "resnetv2_50x1_bit.goog_in21k_ft_in1k",
+        "moco_v2_resnet50",
+        "moco_resnet50_v2_800",
+        "simclr_resnet50_vissl",
+        "random",
+        "efficientnet_lite0",
+    ],
 )
 def test_other_weights_are_another_network(ours):
     assert not any(ledger.same_model(ours, model) for model in published.load("table1")["model"])

@@ -159,9 +159,9 @@ PAPER_MODELS: dict[str, Architecture] = {
     "resnet50": _supervised("resnet50", "0676ba61"),
     "bit_m_r50x1": _BIT,
     "clip_vit_b32": _CLIP,
-    "moco_resnet50": _moco(2, 800, "a04e12f8"),
+    "moco_resnet50": _moco(1, 200, "b251726a"),  # the paper cites the first MoCo; its code names v1
     "moco_resnet50_v2_200": _moco(2, 200, "59fd9945"),
-    "moco_resnet50_v1": _moco(1, 200, "b251726a"),
+    "moco_resnet50_v2_800": _moco(2, 800, "a04e12f8"),
     "simclr_resnet50": _SIMCLR,
     "simclr_resnet50_vissl": _vissl(1000, "afe428c7"),
     "simclr_resnet50_vissl_200": _vissl(200, "a816c0ef"),

@@ -7,7 +7,7 @@ import pandas as pd
 from biastransfer.published import load
 
 # Our name without punctuation. BiT fine-tuned on ImageNet-1k, ResNet50's second weights and MoCo v2 are other
-# networks: the paper cites ImageNet-21k, the first weights and the first MoCo.
+# networks: the paper cites ImageNet-21k, the first weights and the first MoCo: our names mean these.
 _OURS = {
     "ResNet18": r"resnet18(imagenet1kv1|tvin1k)?",
     "ResNet50": r"resnet50(imagenet1kv1|tvin1k)?",
@@ -30,7 +30,7 @@ def same_model(ours: str, theirs: str) -> bool:
 
     Examples
     --------
-    >>> same_model("resnet50", "ResNet50"), same_model("moco_resnet50", "ResNet50")
+    >>> same_model("moco_resnet50", "MoCo ResNet50"), same_model("moco_resnet50_v2_800", "MoCo ResNet50")
     (True, False)
     """
     plain = re.sub(r"[^a-z0-9]", "", ours.lower())
