@@ -1,5 +1,8 @@
+import hashlib
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from PIL import Image
 
@@ -9,6 +12,7 @@ from biastransfer.analysis_sets.choosing import assign, choose
 from biastransfer.analysis_sets.decisions import REPORT_COLUMNS, tabulate_decisions
 from biastransfer.analysis_sets.folder import class_name
 from biastransfer.analysis_sets.manifest import ITEM_COLUMNS, split_class
+from biastransfer.analysis_sets.ranking import ranks
 
 
 def picture(path, colour="red"):
@@ -191,6 +195,20 @@ def test_each_picture_gets_its_one_class_or_a_reason():
         *("people of both perceived genders", "a person whose gender is not stated"),
         *("a person beside the stop sign", "", "a crowd"),
     ]
+
+
+def test_the_order_of_texts_is_their_hash_behind_the_seed_whatever_stands_beside_them():
+    texts = ["000000000139", "", "é", "A" * 16, "0123456789abcdeg", "000000000000000f\n"]
+    digests = [hashlib.blake2b(f"3:{one}".encode(), digest_size=7).digest() for one in texts]
+    expected = [int.from_bytes(one) for one in digests]
+    assert ranks(3, pl.Series(texts)).tolist() == expected
+    number = ranks(3, pl.Series([15], dtype=pl.UInt64)).tolist()
+    assert ranks(3, pl.Series([*texts[:3], "000000000000000f", *texts[3:]])).tolist() == [
+        *expected[:3],
+        *number,
+        *expected[3:],
+    ]
+    assert ranks(3, pl.Series([], dtype=pl.String)).tolist() == []
 
 
 def cars(n):

@@ -17,6 +17,7 @@ from .review import choose_and_review
 SET_OBJECTS = (*OBJECTS["coco"], "stop sign")
 CROWDS = ("exclude", "count", "ignore")
 EMPTY = ("refuse", "leave out")
+_NO_BOX = -np.inf  # below any share
 
 
 def load(
@@ -145,19 +146,22 @@ def describe(
         ``pictures`` with object, person, problem; object_share and person_share of the largest boxes;
         captions joined by " | ".
     """
-    ours = boxes["category"].isin(["person", *SET_OBJECTS])
-    crowded = _any(pictures, boxes[boxes["crowd"] & ours & (crowd == "exclude")])
-    share = _shares(boxes if crowd == "count" else boxes[~boxes["crowd"]])
-    people = share[share["category"] == "person"]
-    large = share[share["share"] >= min_area]
-    things = large[large["object"]].groupby("picture")["category"]
-    number = things.size().reindex(range(len(pictures)), fill_value=0).to_numpy()
-    only = things.first().reindex(range(len(pictures)), fill_value="").to_numpy()
-    small = _any(pictures, share[share["object"] & (share["share"] < min_area)])
-    foreign = ~share["object"] & (share["category"] != "person")
-    other = _any(pictures, share[foreign & (share["share"] >= confounder_area)])
-    anyone = _any(pictures, people)
-    clear = _any(pictures, people[people["share"] >= min_area])
+    n, picture, share = len(pictures), boxes["picture"].to_numpy(), boxes["share"].to_numpy()
+    many = boxes["crowd"].to_numpy()
+    counted = np.ones_like(many) if crowd == "count" else ~many
+    kind = boxes["category"].cat.codes.to_numpy()
+    codes = boxes["category"].cat.categories.get_indexer(["person", *SET_OBJECTS])
+    ours = np.isin(kind, codes)
+    crowded = _any(n, picture[many & ours & (crowd == "exclude")])
+    other = _any(n, picture[counted & ~ours & (share >= confounder_area)])
+    shown = [counted & (kind == code) for code in codes]
+    people, *each = (_largest(n, picture[one], share[one]) for one in shown)
+    things = np.stack(each)
+    large = things >= min_area
+    number = large.sum(axis=0)
+    only = np.where(number > 0, np.array(SET_OBJECTS, dtype=object)[large.argmax(axis=0)], "")
+    small = ((things > _NO_BOX) & ~large).any(axis=0)
+    anyone, clear = people > _NO_BOX, people >= min_area
     nobody = caption_gender((), min_captions)
     gender = [caption_gender(one, min_captions) if one else nobody for one in pictures["captions"]]
     said = np.array([one or "unknown" for one in gender])
@@ -173,28 +177,28 @@ def describe(
         object=np.where(number > 1, "several", only),
         person=np.where(anyone, said, ""),
         problem=np.select(list(rules.values()), list(rules), default=""),
-        object_share=_largest(pictures, share[share["object"]]),
-        person_share=_largest(pictures, people),
+        object_share=_or_none(things.max(axis=0)),
+        person_share=_or_none(people),
         captions=[" | ".join(one) for one in pictures["captions"]],
     )
 
 
-def _shares(boxes: pd.DataFrame) -> pd.DataFrame:
-    """Return the largest share of each category in each picture, and whether it is an object of ours."""
-    share = boxes.groupby(["picture", "category"], observed=True)["share"].max().reset_index()
-    category = share["category"].astype(object)
-    return share.assign(category=category, object=category.isin(SET_OBJECTS))
+def _largest(n: int, picture: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return for each of ``n`` pictures the largest share of its boxes, `_NO_BOX` without one."""
+    found = np.full(n, _NO_BOX)
+    np.maximum.at(found, picture, share)
+    return found
 
 
-def _largest(pictures: pd.DataFrame, share: pd.DataFrame) -> np.ndarray:
-    """Return for each picture the largest share that ``share`` holds, 0 without one."""
-    return share.groupby("picture")["share"].max().reindex(range(len(pictures)), fill_value=0.0).to_numpy()
+def _or_none(largest: np.ndarray) -> np.ndarray:
+    """Return the largest shares with 0 where there is no box."""
+    return np.where(largest > _NO_BOX, largest, 0.0)
 
 
-def _any(pictures: pd.DataFrame, boxes: pd.DataFrame) -> np.ndarray:
-    """Return for each picture whether ``boxes`` holds one of its boxes."""
-    found = np.zeros(len(pictures), dtype=bool)
-    found[boxes["picture"].to_numpy(dtype=int)] = True
+def _any(n: int, picture: np.ndarray) -> np.ndarray:
+    """Return for each of ``n`` pictures whether it is among some boxes' pictures."""
+    found = np.zeros(n, dtype=bool)
+    found[picture] = True
     return found
 
 

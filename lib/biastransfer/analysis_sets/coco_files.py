@@ -13,8 +13,6 @@ _PIECE = 2**20  # bytes of an instances file read at a time
 _START = re.compile(rb'"annotations"\s*:\s*\[\s*(?=\{)')
 _BEFORE = re.compile(rb"\}\s*,\s*\Z")  # what stands before another object of one list
 _END = re.compile(rb"\}\s*\]")  # the end of a list of objects
-# outlines, most of a file's bytes: two brackets close them and another key follows; nothing quoted inside
-_OUTLINE = re.compile(rb'"segmentation"\s*:\s*\[\[[^"]*\]\]\s*,\s*(?=")')
 _NUMBERS = np.dtype([("image", "i8"), ("category", "i8"), ("area", "f8"), ("crowd", "?")])
 _EXPECTED = "COCO instances JSON (images, annotations, categories)"
 
@@ -196,13 +194,15 @@ def _objects(rest: bytes, text: BinaryIO) -> tuple[list[np.ndarray], bytes]:
     found: list[np.ndarray] = []
     while True:
         piece = text.read(_PIECE)
-        part = bytearray(b"[" + rest + piece)
+        part = bytearray(b"[")
+        part += rest
+        part += piece
         cut = _last_object(part)
         if cut and piece:
             kept = part[cut]
             part[cut] = ord("]")  # in place: copies of such pieces take as long as reading them
             try:
-                found.append(_numbers(decoder.decode(_OUTLINE.sub(b"", memoryview(part)[: cut + 1]))))
+                found.append(_numbers(decoder.decode(memoryview(part)[: cut + 1])))
                 rest = bytes(part[cut + 1 :]).lstrip(b", \t\r\n")
                 continue
             except msgspec.DecodeError:  # the list ended before
