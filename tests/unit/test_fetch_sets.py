@@ -207,7 +207,7 @@ def test_options_and_annotations_that_cannot_be(coco, tmp_path):
     (tmp_path / "coco_test").mkdir()
     (coco / "annotations" / "instances_val2017.json").write_text("{}")
     (tmp_path / "coco_test" / "car.txt").write_text("http://elsewhere.org/x.jpg")
-    with pytest.raises(ValueError, match=r"val2017\.json must be COCO instances JSON; .*Fetch it again"):
+    with pytest.raises(ValueError, match=r"val2017\.json must be COCO instances JSON .*fetch it again"):
         fetch_set("released-coco", folder=coco, released=tmp_path)
 
 

@@ -170,7 +170,7 @@ def test_broken_annotations_are_explained(tmp_path):
     file = root / "annotations" / "instances_val.json"
     whole = file.read_text()
     file.write_text(whole[:-30])
-    with pytest.raises(ValueError, match=r"instances_val.json' must be COCO instances JSON; "):
+    with pytest.raises(ValueError, match=r"instances_val\.json must be COCO instances JSON "):
         load_target(root)
     content = json.loads(whole)
     content["annotations"][0]["category_id"] = 99

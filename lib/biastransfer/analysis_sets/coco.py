@@ -146,25 +146,13 @@ def describe(
         ``pictures`` with object, person, problem; object_share and person_share of the largest boxes;
         captions joined by " | ".
     """
-    n, picture, share = len(pictures), boxes["picture"].to_numpy(), boxes["share"].to_numpy()
-    many = boxes["crowd"].to_numpy()
-    counted = np.ones_like(many) if crowd == "count" else ~many
-    kind = boxes["category"].cat.codes.to_numpy()
-    codes = boxes["category"].cat.categories.get_indexer(["person", *SET_OBJECTS])
-    ours = np.isin(kind, codes)
-    crowded = _any(n, picture[many & ours & (crowd == "exclude")])
-    other = _any(n, picture[counted & ~ours & (share >= confounder_area)])
-    shown = [counted & (kind == code) for code in codes]
-    people, *each = (_largest(n, picture[one], share[one]) for one in shown)
-    things = np.stack(each)
+    people, things, crowded, other = _covered(boxes, len(pictures), confounder_area, crowd)
     large = things >= min_area
     number = large.sum(axis=0)
     only = np.where(number > 0, np.array(SET_OBJECTS, dtype=object)[large.argmax(axis=0)], "")
     small = ((things > _NO_BOX) & ~large).any(axis=0)
     anyone, clear = people > _NO_BOX, people >= min_area
-    nobody = caption_gender((), min_captions)
-    gender = [caption_gender(one, min_captions) if one else nobody for one in pictures["captions"]]
-    said = np.array([one or "unknown" for one in gender])
+    said = _said(pictures["captions"], min_captions)
     named = (number > 0) | anyone  # pictures of nothing of ours are no class's problem
     rules = {
         "a crowd box of people or of one of the set's objects": crowded,
@@ -181,6 +169,31 @@ def describe(
         person_share=_or_none(people),
         captions=[" | ".join(one) for one in pictures["captions"]],
     )
+
+
+def _covered(boxes: pd.DataFrame, n: int, confounder_area: float, crowd: str) -> tuple[np.ndarray, ...]:
+    """Return what boxes say of each of ``n`` pictures.
+
+    The largest share of a person (n,) and of each of the set's objects (objects, n); whether there is a crowd
+    box of these that excludes it (n,); whether anything else is large (n,).
+    """
+    picture, share, many = (boxes[name].to_numpy() for name in ("picture", "share", "crowd"))
+    counted = np.ones_like(many) if crowd == "count" else ~many
+    kind = boxes["category"].cat.codes.to_numpy()
+    codes = boxes["category"].cat.categories.get_indexer(["person", *SET_OBJECTS])
+    ours = np.isin(kind, codes)
+    crowded = _any(n, picture[many & ours & (crowd == "exclude")])
+    other = _any(n, picture[counted & ~ours & (share >= confounder_area)])
+    shown = [counted & (kind == code) for code in codes]
+    people, *things = (_largest(n, picture[one], share[one]) for one in shown)
+    return people, np.stack(things), crowded, other
+
+
+def _said(captions: pd.Series, min_captions: int) -> np.ndarray:
+    """Return the perceived gender that each picture's captions name, "unknown" where they name none."""
+    nobody = caption_gender((), min_captions)
+    gender = [caption_gender(one, min_captions) if one else nobody for one in captions]
+    return np.array([one or "unknown" for one in gender])
 
 
 def _largest(n: int, picture: np.ndarray, share: np.ndarray) -> np.ndarray:

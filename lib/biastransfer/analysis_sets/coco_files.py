@@ -9,34 +9,19 @@ import msgspec
 import numpy as np
 import pandas as pd
 
+from .coco_json import Box, Category, SizedPicture, decode
+
 _PIECE = 2**20  # bytes of an instances file read at a time
 _START = re.compile(rb'"annotations"\s*:\s*\[\s*(?=\{)')
 _BEFORE = re.compile(rb"\}\s*,\s*\Z")  # what stands before another object of one list
 _END = re.compile(rb"\}\s*\]")  # the end of a list of objects
 _NUMBERS = np.dtype([("image", "i8"), ("category", "i8"), ("area", "f8"), ("crowd", "?")])
-_EXPECTED = "COCO instances JSON (images, annotations, categories)"
 
 
-class _Picture(msgspec.Struct, gc=False):
-    id: int
-    file_name: str
-    height: int
-    width: int
+class _Picture(SizedPicture, gc=False):
     license: int | None = None
     flickr_url: str = ""
     coco_url: str = ""
-
-
-class _Box(msgspec.Struct, gc=False):
-    image_id: int
-    category_id: int
-    bbox: tuple[float, float, float, float]
-    iscrowd: int = 0
-
-
-class _Category(msgspec.Struct, gc=False):
-    id: int
-    name: str
 
 
 class _Licence(msgspec.Struct, gc=False):
@@ -47,12 +32,12 @@ class _Licence(msgspec.Struct, gc=False):
 
 class _Head(msgspec.Struct):
     images: list[_Picture]
-    categories: list[_Category]
+    categories: list[Category]
     licenses: list[_Licence] = []
 
 
 class _Instances(_Head, kw_only=True):
-    annotations: list[_Box]
+    annotations: list[Box]
 
 
 class _Caption(msgspec.Struct, gc=False):
@@ -120,7 +105,7 @@ def read_captions(files: Sequence[Path]) -> dict[int, list[str]]:
     table: dict[int, list[str]] = {}
     for file in files:
         own: dict[int, list[str]] = {}
-        for one in _decode(file, _Captions, "COCO captions JSON (image_id, caption)").annotations:
+        for one in decode(file, _Captions, "COCO captions JSON (image_id, caption)").annotations:
             own.setdefault(one.image_id, []).append(one.caption)
         table = own | table  # not joined: one picture's captions twice would count twice
     return table
@@ -155,11 +140,11 @@ def _read(file: Path) -> tuple[_Head, np.ndarray]:
     """Return a file's lists and the four numbers of each box that count here."""
     if file.stat().st_size > _PIECE and (found := _in_pieces(file)):
         return found
-    data = _decode(file, _Instances, _EXPECTED)
+    data = decode(file, _Instances)
     return data, _numbers(data.annotations)
 
 
-def _numbers(boxes: Sequence[_Box]) -> np.ndarray:
+def _numbers(boxes: Sequence[Box]) -> np.ndarray:
     table = np.empty(len(boxes), dtype=_NUMBERS)
     table["image"] = [one.image_id for one in boxes]
     table["category"] = [one.category_id for one in boxes]
@@ -190,7 +175,7 @@ def _in_pieces(file: Path) -> tuple[_Head, np.ndarray] | None:
 
 def _objects(rest: bytes, text: BinaryIO) -> tuple[list[np.ndarray], bytes]:
     """Return the numbers of the boxes of a list that has just begun, and what follows it in the file."""
-    decoder = msgspec.json.Decoder(list[_Box])
+    decoder = msgspec.json.Decoder(list[Box])
     found: list[np.ndarray] = []
     while True:
         piece = text.read(_PIECE)
@@ -230,12 +215,3 @@ def _licence(number: int | None, licences: dict[int, str]) -> str:
     if number is None:
         return ""
     return licences.get(number) or f"COCO licence {number}"
-
-
-def _decode(file: Path, kind: type, expected: str):
-    try:
-        return msgspec.json.decode(Path(file).read_bytes(), type=kind)
-    except msgspec.DecodeError as problem:  # ValidationError is one of them
-        raise ValueError(
-            f"{file} must be {expected}; {problem}. Check the file, or fetch it again."
-        ) from problem

@@ -8,34 +8,19 @@ import numpy as np
 import pandas as pd
 from skimage.draw import polygon2mask
 
+from biastransfer.analysis_sets.coco_json import Box, Category, SizedPicture, decode
 from biastransfer.analysis_sets.scene_records import rle_mask
 from biastransfer.attribution.pictures import AttributionPicture, PictureSet, collect, require_folder
 
 
-class _Image(msgspec.Struct, gc=False):
-    id: int
-    file_name: str
-    height: int
-    width: int
-
-
-class _Annotation(msgspec.Struct):
-    image_id: int
-    category_id: int
-    bbox: tuple[float, float, float, float]
-    iscrowd: int = 0
+class _Annotation(Box, gc=True):
     segmentation: Any = None
 
 
-class _Category(msgspec.Struct, gc=False):
-    id: int
-    name: str
-
-
 class _Instances(msgspec.Struct):
-    images: list[_Image]
+    images: list[SizedPicture]
     annotations: list[_Annotation]
-    categories: list[_Category]
+    categories: list[Category]
 
 
 def coco_pictures(
@@ -67,13 +52,7 @@ def coco_pictures(
         A folder that is not there, a file that is not COCO JSON, an unknown category.
     """
     folder = require_folder(images)
-    try:
-        data = msgspec.json.decode(Path(annotations).read_bytes(), type=_Instances)
-    except msgspec.DecodeError as problem:
-        raise ValueError(
-            f"{annotations} must be COCO instances JSON (images, annotations, categories); {problem}. "
-            "Check the file, or fetch it again."
-        ) from problem
+    data = decode(annotations, _Instances)
     names = {one.id: one.name for one in data.categories}
     if category is not None and category not in names.values():
         raise ValueError(f"unknown category {category!r}; known: {', '.join(sorted(names.values()))}")
@@ -82,7 +61,7 @@ def coco_pictures(
         if category in (None, names.get(one.category_id)):
             of_picture.setdefault(one.image_id, []).append(one)
 
-    def read(image: _Image) -> AttributionPicture:
+    def read(image: SizedPicture) -> AttributionPicture:
         return _coco_picture(folder / image.file_name, image, of_picture[image.id], names, masks)
 
     wanted = [one for one in data.images if category is None or of_picture[one.id]]
@@ -97,7 +76,7 @@ def coco_pictures(
     return PictureSet(found.pictures, pd.concat([listed, found.skipped], ignore_index=True))
 
 
-def _coco_picture(file: Path, image: _Image, found, names, with_masks: bool) -> AttributionPicture:
+def _coco_picture(file: Path, image: SizedPicture, found, names, with_masks: bool) -> AttributionPicture:
     whole = [one for one in found if not one.iscrowd]
     if not file.is_file():
         raise ValueError("listed, but not in the folder")

@@ -11,6 +11,7 @@ from biastransfer.analysis_sets import coco, schema_classes
 from biastransfer.analysis_sets.archive import unpack
 from biastransfer.analysis_sets.choosing import assign, choose
 from biastransfer.analysis_sets.coco_files import read_captions, read_instances
+from biastransfer.analysis_sets.coco_json import Picture, decode
 from biastransfer.analysis_sets.released import LISTS, released_name
 
 from .needed import Needed, address, of_choice
@@ -19,14 +20,12 @@ from .sources import Pictures
 _COCO = re.compile(r"/((?:train|val)\d{4})/(\d{12})\.jpg$")
 
 
-class _Image(msgspec.Struct, gc=False):
-    id: int
-    file_name: str = ""
+class _Picture(Picture, gc=False):
     flickr_url: str = ""
 
 
 class _Images(msgspec.Struct):
-    images: list[_Image]
+    images: list[_Picture]
 
 
 def curated(folder: Path, place: Pictures, *, spare: bool = False, **options) -> Needed:
@@ -138,7 +137,7 @@ def whole_splits(folder: Path, place: Pictures, splits: Iterable[str]) -> Needed
     names = [
         (split, one.file_name)
         for split in splits
-        for one in _images(_below(folder, f"instances_{split}.json")[0])
+        for one in decode(_below(folder, f"instances_{split}.json")[0], _Images).images
     ]
     return Needed({f"{split}/{name}": (address(place, split, Path(name).stem),) for split, name in names})
 
@@ -169,19 +168,12 @@ def _below(folder: Path, pattern: str) -> list[Path]:
     return found
 
 
-def _images(file: Path) -> list[_Image]:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=_Images).images
-    except msgspec.DecodeError as problem:
-        raise ValueError(f"{file} must be COCO instances JSON; {problem}. Fetch it again.") from problem
-
-
 def _resolved(entry: str, folder: Path) -> tuple[list[tuple[str, str]], str]:
     """Return split and name of the COCO picture that another address stands for, if known, and a note."""
     name = entry.rpartition("/")[2]  # Flickr's hosts have changed, its names have not
     files = sorted(folder.rglob("instances*.json"))
     for file in files:
-        for one in _images(file):
+        for one in decode(file, _Images).images:
             if one.flickr_url.rpartition("/")[2] == name:
                 return [(_split(file), one.file_name)], f"{entry} is COCO's {_split(file)}/{one.file_name}"
     why = "no instances file there names it" if files else "no instances file is there: fetch coco first"

@@ -5,31 +5,20 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from biastransfer.analysis_sets.coco_json import Annotation, Category, Picture, decode
 from biastransfer.analysis_sets.ranking import rank
 from biastransfer.finetune import openimages_target
 from biastransfer.finetune.targets import Target, make_target
 
 
-class _Category(msgspec.Struct):
-    id: int
-    name: str
-
-
-class _Image(msgspec.Struct):
-    id: int
-    file_name: str
+class _Picture(Picture):
     neg_category_ids: list[int] | None = None
 
 
-class _Annotation(msgspec.Struct):
-    image_id: int
-    category_id: int
-
-
 class _Instances(msgspec.Struct):
-    images: list[_Image]
-    annotations: list[_Annotation]
-    categories: list[_Category]
+    images: list[_Picture]
+    annotations: list[Annotation]
+    categories: list[Category]
 
 
 def load_target(
@@ -155,12 +144,7 @@ def _cut(part, shares, seed: int) -> list:
 
 def _read(root: Path, split: str, file: Path):
     """Return the class names and (files, labels) of one instances file."""
-    try:
-        content = msgspec.json.decode(file.read_bytes(), type=_Instances)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(
-            f"{str(file)!r} must be COCO instances JSON; {error}. Download or write it again."
-        ) from error
+    content = decode(file, _Instances)
     categories = sorted(content.categories, key=lambda c: c.id)
     column = {category.id: k for k, category in enumerate(categories)}
     images = sorted(content.images, key=lambda image: image.id)
@@ -192,7 +176,7 @@ def _read(root: Path, split: str, file: Path):
     return tuple(c.name for c in categories), ([str(folder / image.file_name) for image in images], labels)
 
 
-def _folder(root: Path, split: str, file: Path, images: list[_Image]) -> Path:
+def _folder(root: Path, split: str, file: Path, images: list[_Picture]) -> Path:
     """Return the folder that holds all of a split's pictures, or raise naming the first missing one."""
     year = file.stem.removeprefix("instances_")
     folders = [
