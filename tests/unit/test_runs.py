@@ -1,6 +1,8 @@
 """Runs: pages are checked before anything is executed, and every refusal is one sentence."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from house import CELL, write_notebook, write_run
@@ -195,6 +197,29 @@ def test_locks_exclude_and_are_shared(tmp_path):
         assert waited == [True]
     with locked(file, on_wait=refuse):
         pass
+
+
+def test_what_outlives_a_killed_run_holds_the_folder(house):
+    """Only the first process is killed; Snakemake, here one that waits, goes on: nobody may run beside it."""
+    (house / "snakemake.py").write_text("print('at work', flush=True)\ninput()\n")
+    (house / "profiles" / "local").mkdir(parents=True)
+    (house / "profiles" / "local" / "config.yaml").touch()
+    command = [sys.executable, "-m", "biastransfer.graph.build", "--run", "demo", "--pages-only"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+
+    def refuse():
+        raise TimeoutError
+
+    with subprocess.Popen(command, cwd=house, **pipes) as first:
+        assert first.stdout.readline() == "at work\n"
+        first.kill()
+        first.wait()
+        with pytest.raises(TimeoutError), locked(paths.run_lock(), on_wait=refuse):
+            pass
+        first.stdin.close()  # what waits goes on to its end
+        assert first.stdout.read() == ""
+        with locked(paths.run_lock(), on_wait=refuse):
+            pass
 
 
 def test_the_runs_of_this_compendium_are_right():

@@ -1,6 +1,13 @@
+import contextlib
 import csv
 import hashlib
 import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -127,6 +134,30 @@ def test_two_processes_write_what_one_writes(tmp_path):
     single = hashes(tmp_path)
     assert render(jobs, workers=2) == one
     assert hashes(tmp_path) == single
+
+
+def test_processes_that_draw_end_with_their_killed_parent(tmp_path):
+    """They hold its standard output open, which ends when the last of them does."""
+    code = (
+        "import sys; from pathlib import Path; from biastransfer.analysis_sets import scenes\n"
+        "from biastransfer.analysis_sets.scene_rendering import render\n"
+        "root = Path(sys.argv[1])\n"
+        "render([scenes._job(root, 'coco', 'car+man', k, 0) for k in range(20_000)])"
+    )
+    pictures = tmp_path / "images"
+    pictures.mkdir()
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        while not any(pictures.iterdir()):
+            assert parent.poll() is None
+            time.sleep(0.05)
+        parent.kill()
+        parent.wait()
+        ended = select.select([parent.stdout], [], [], 30)[0]
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
+    assert ended, "30 s after their parent they are still there"
+    assert len(hashes(tmp_path)) < 20_000, "they were killed too late"
 
 
 def test_another_seed_gives_other_pictures(sets, tmp_path):

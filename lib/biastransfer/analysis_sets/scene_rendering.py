@@ -5,6 +5,8 @@ import io
 import multiprocessing
 import os
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +39,7 @@ def render(jobs: Sequence[Job], workers: int = 2) -> list[Record]:
     if len(jobs) < _PAYS_FROM or workers < 2 or sys.platform != "linux":
         return [_draw(job) for job in jobs]
     context = multiprocessing.get_context("fork")
-    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with concurrent.futures.ProcessPoolExecutor(workers, context, _end_with, (os.getpid(),)) as pool:
         return list(pool.map(_draw, jobs, chunksize=16))
 
 
@@ -46,6 +48,17 @@ def jpeg_bytes(image) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(image).save(buffer, "JPEG", quality=95, subsampling=0)
     return buffer.getvalue()
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent ended, which, killed, cannot say so."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _draw(job: Job) -> Record:

@@ -15,7 +15,11 @@ from biastransfer.graph.runs import RELEASED, Page, left_out, plan
 
 
 def execute_pages(
-    run: str, data: Mapping[str, str] | None = None, cores: int = 2, profile: str = "local"
+    run: str,
+    data: Mapping[str, str] | None = None,
+    cores: int = 2,
+    profile: str = "local",
+    held: Sequence[int] = (),
 ) -> list[Page]:
     """Execute what is stale of a run through Snakemake and return all its pages.
 
@@ -29,6 +33,8 @@ def execute_pages(
         How many pages may be executed at once on this machine; those that use torch one at a time.
     profile : str
         Where: a folder of ``profiles/``, ``local`` or ``slurm``, whose own settings say how many at once.
+    held : sequence of int
+        Descriptors of locks that Snakemake holds too: it may outlive this process, when only that is killed.
 
     Returns
     -------
@@ -50,7 +56,7 @@ def execute_pages(
     record = paths.derived("executed", f"snakemake-{run}.log")
     record.parent.mkdir(parents=True, exist_ok=True)
     with open(record, "w") as log:
-        status = subprocess.run(command, cwd=paths.root(), stderr=log, check=False).returncode
+        status = subprocess.run(command, cwd=paths.root(), stderr=log, check=False, pass_fds=held).returncode
     for page in pages:  # Snakemake leaves an empty log for each page that succeeded
         kept = paths.failed(page.run, page.name)
         if kept.exists() and not kept.stat().st_size:
@@ -118,8 +124,13 @@ def gather(pages: Iterable[Page]) -> None:
                 shutil.copy2(source, partial)
 
 
-def render() -> Path:
+def render(held: Sequence[int] = ()) -> Path:
     """Render the book with warnings as errors and return its first page.
+
+    Parameters
+    ----------
+    held : sequence of int
+        Descriptors of locks that jupyter-book holds too, as in `execute_pages`.
 
     Returns
     -------
@@ -144,7 +155,7 @@ def render() -> Path:
         "_config.yml",
     ]
     command += ["--path-output", ".", "-W", "-n", "--keep-going", "-q"]
-    if subprocess.run(command, cwd=paths.root(), check=False).returncode:
+    if subprocess.run(command, cwd=paths.root(), check=False, pass_fds=held).returncode:
         raise RunError("The book was not rendered: jupyter-book stopped at the warnings above.")
     if not first.is_file():
         raise RunError(f"The book was not rendered: jupyter-book reported success, but there is no {first}.")
@@ -173,11 +184,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         plan(given.run, data)
         _must_be_writable(paths.derived())
-        with locked(paths.run_lock(), on_wait=_say_waiting):
+        with locked(paths.run_lock(), on_wait=_say_waiting) as lock:
             with locked(paths.pages_lock(), on_wait=_say_waiting):
                 # pages that a killed run left behind have ended
                 forget_partials([paths.derived(), paths.results("x").parent, paths.book_pages()])
-            pages = execute_pages(given.run, data, given.cores, given.profile)
+            pages = execute_pages(given.run, data, given.cores, given.profile, [lock])
             print(f"{len(pages)} pages of {given.run} are up to date.", flush=True)
             if lacking := left_out(pages):
                 print(f"Left out, since their numbers are not committed: {', '.join(lacking)}.", flush=True)
@@ -185,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 0
             _must_be_writable(paths.book_pages())
             gather(pages)
-            print(f"The book: {render()}")
+            print(f"The book: {render([lock])}")
     except RunError as error:
         print(error, file=sys.stderr)
         return 1

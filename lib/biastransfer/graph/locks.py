@@ -9,8 +9,10 @@ from pathlib import Path
 @contextlib.contextmanager
 def locked(
     path: Path, *, shared: bool = False, on_wait: Callable[[], object] = lambda: None
-) -> Iterator[None]:
+) -> Iterator[int]:
     """Hold a lock on a file for the length of a block; wait for it if another process holds it.
+
+    What is yielded is the lock's file descriptor: a process that inherits it holds the lock as well.
 
     Parameters
     ----------
@@ -29,4 +31,4 @@ def locked(
         except BlockingIOError:
             on_wait()
             fcntl.flock(file, kind)
-        yield
+        yield file.fileno()
