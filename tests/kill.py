@@ -351,20 +351,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="leave the folders in which it was run")
     given = parser.parse_args(arguments)
     file = paths.results("checks", "kills.csv")
-    known = (
-        pd.read_csv(file, keep_default_na=False).set_index("target", drop=False).to_dict("index")
-        if file.exists()
-        else {}
-    )
     folder, fine = Path(tempfile.mkdtemp(prefix="killed-")), True
     with serving() as server:
         for name, target in (all_of := targets(server, given.pages)).items():
             if name in given.targets:
                 row = torment(name, target, given.kills, given.seed, folder)
-                known[name] = row
                 fine &= row["same_files"] and not row["half_written"] and not row["outlived"]
                 print(row, flush=True)
-                paths.write_csv(pd.DataFrame([known[one] for one in all_of if one in known]), file)
+                # read only now: another target may have been killed meanwhile
+                known = pd.read_csv(file, keep_default_na=False).to_dict("records") if file.exists() else []
+                rows = {one["target"]: one for one in [*known, row]}
+                ordered = [rows[one] for one in all_of if one in rows]
+                paths.write_csv(pd.DataFrame(ordered, columns=COLUMNS), file)
     if not given.keep:
         shutil.rmtree(folder)
     return not fine
