@@ -9,6 +9,7 @@ from biastransfer.analysis_sets import load_set
 from biastransfer.analysis_sets.copies import same_bytes, shared_id
 from biastransfer.finetune import make_target, prepare_target
 from biastransfer.finetune.exclusion import COLUMNS, exclude
+from biastransfer.finetune.targets import draw_order
 
 ONE, TWO = "000000000001", "cf0b02ccf0961130"
 
@@ -87,6 +88,23 @@ def test_nothing_goes_for_sets_that_share_nothing(target, measured):
     np.testing.assert_array_equal(kept.val.labels, target.val.labels)
 
 
+def test_the_number_asked_for_is_drawn_from_what_is_left(target, measured):
+    order = [names(target.train)[at] for at in draw_order(5, target.train.files)]
+    left = [name for name in order if name in ("again.jpg", "1.png")]
+    for most in (1, 2):
+        kept, report = exclude(target, [measured], max_train=most, seed=5)
+        assert sorted(names(kept.train)) == sorted(left[:most])
+        before = order[: order.index(left[most - 1])] if most == 1 else order  # 2 of 2: all were looked at
+        gone = report.query("split == 'train' and decision == 'excluded'")["picture"].unique()
+        assert set(gone) == set(before) - set(left)
+        listed = report.query("split == 'train' and rule == 'likeness'")["picture"].tolist()
+        assert listed == [name for name in ("again.jpg",) if name in left[:most]]
+    assert len(exclude(target, [measured], max_train=1, seed=5)[0].val) == 1
+    assert "train: the first 1 of the others in the draw by seed 5 are used" in (
+        exclude(target, [measured], max_train=1, seed=5)[0].notes
+    )
+
+
 def test_a_damaged_training_picture_is_listed(target, measured):
     with open(target.train.files[3], "r+b") as file:
         file.truncate(500)
@@ -107,6 +125,24 @@ def test_only_files_of_a_pictures_length_are_read(measured, tmp_path, monkeypatc
     monkeypatch.setattr(paths, "sha256", lambda file: read.append(file) or "")
     same_bytes(measured.items, [str(longer), measured.items["file"][0]])
     assert read == [measured.items["file"][0]]
+
+
+def test_max_train_is_reached_where_pictures_are_excluded(tmp_path, monkeypatch, measured):
+    monkeypatch.setenv("BIASTRANSFER_ROOT", str(tmp_path))
+    splits = {"train": {k: [1 + 2 * (k % 2)] for k in range(1, 9)}, "val": {20: [1]}, "test": {30: [3]}}
+    root = write_coco(paths.raw("targets", "mine"), splits)
+    copied = (tmp_path / "set" / "man" / "1.png").read_bytes()
+    first = names(prepare_target("own", "mine", max_train=1, seed=3).train)[0]
+    (root / "images" / first).write_bytes(copied)
+    drawn = {
+        n: names(prepare_target("own", "mine", max_train=n, seed=3, exclude=[measured]).train) for n in (1, 4)
+    }
+    assert {n: len(found) for n, found in drawn.items()} == {1: 1, 4: 4}
+    with pytest.raises(ValueError, match="max_train must be None or at least 1; got 0"):
+        prepare_target("own", "mine", max_train=0, exclude=[measured])
+    assert first not in drawn[4]
+    assert set(drawn[1]) < set(drawn[4])
+    assert set(drawn[4]) == set(names(prepare_target("own", "mine", max_train=5, seed=3).train)) - {first}
 
 
 def test_a_target_is_prepared_without_the_pictures_of_a_set(tmp_path, monkeypatch, measured):

@@ -30,7 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the folders of results and checkpoints (default: own)",
     )
     add("--root", default="", metavar="FOLDER", help="of the target (default: below data/raw/targets)")
-    add("--max-train", type=int, metavar="N", help="draw N of the training pictures")
+    add(
+        "--max-train",
+        type=int,
+        metavar="N",
+        help="draw N of the training pictures, of those that --exclude leaves",
+    )
     add(
         "--exclude", nargs="+", default=[], metavar="SET", help="sets whose pictures are kept out of training"
     )

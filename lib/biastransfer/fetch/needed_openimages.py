@@ -58,7 +58,8 @@ def splits_of_target(
     splits : iterable of str
         train, validation, test.
     most : int, optional
-        So many training pictures: those that a target's ``max_train`` draws with this ``seed``.
+        So many training pictures: those that a target's ``max_train`` draws with this ``seed`` where none is
+        excluded; else ask for as many more as the sets to exclude have pictures.
     seed : int
 
     Raises

@@ -6,9 +6,8 @@ import msgspec
 import numpy as np
 
 from biastransfer.analysis_sets.coco_json import Annotation, Category, Picture, decode
-from biastransfer.analysis_sets.ranking import rank
 from biastransfer.finetune import openimages_target
-from biastransfer.finetune.targets import Target, make_target
+from biastransfer.finetune.targets import Target, check_max_train, draw_order, make_target
 
 
 class _Picture(Picture):
@@ -42,8 +41,9 @@ def load_target(
     seed : int
         Of the draws.
     max_train : int, optional
-        Draw so many of the training pictures, for the question what a target's size changes. A smaller
-        number is part of a larger one of the same seed.
+        Draw so many of the training pictures (`targets.draw_order`), for the question what a target's size
+        changes. A smaller number is part of a larger one of the same seed. `prepare_target` draws them from
+        those that are left after an exclusion.
     reading : {"verified", "released"}
         Of Open Images' labels, see `openimages_target.read`; COCO has one reading.
 
@@ -59,7 +59,8 @@ def load_target(
         No such folder, no annotation file, or a listed picture that is not there (named; of Open Images
         such pictures are left out and counted in the notes).
     ValueError
-        A file that is not COCO JSON, splits with different categories, or what `make_target` refuses.
+        A file that is not COCO JSON, splits with different categories, a ``max_train`` below 1, or what
+        `make_target` refuses.
 
     Notes
     -----
@@ -69,6 +70,7 @@ def load_target(
     seed) becomes test, so that the epoch is never chosen on the pictures that score it; with one
     ``instances.json``, its pictures are drawn into the shares.
     """
+    check_max_train(max_train)
     root = Path(root)
     if not root.is_dir():
         raise FileNotFoundError(f"the target's folder must exist; {str(root)!r} does not. Write or fetch it.")
@@ -112,9 +114,7 @@ def _fewer(part, most: int | None, seed: int):
     files, labels = part
     if most is None or most >= len(files):
         return part, []
-    if isinstance(most, bool) or most < 1:
-        raise ValueError(f"max_train must be None or at least 1; got {most!r}. Give a whole number.")
-    chosen = sorted(sorted(range(len(files)), key=lambda i: rank(seed, Path(files[i]).stem))[:most])
+    chosen = sorted(draw_order(seed, files)[:most])
     note = f"train: {most} pictures drawn by seed {seed}"
     return ([files[i] for i in chosen], labels[chosen]), [note]
 

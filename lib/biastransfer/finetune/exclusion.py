@@ -7,7 +7,7 @@ import pandas as pd
 
 from biastransfer.analysis_sets import AnalysisSet
 from biastransfer.analysis_sets.copies import alike, same_bytes, same_id
-from biastransfer.finetune.targets import Target, make_target
+from biastransfer.finetune.targets import Target, check_max_train, draw_order, make_target
 
 COLUMNS = ["split", "picture", "rule", "decision", "set", "class", "id"]
 RULES = {"id": "excluded", "bytes": "excluded", "likeness": "kept"}
@@ -21,6 +21,8 @@ def exclude(
     *,
     splits: Sequence[str] = ("train", "val"),
     near: bool = True,
+    max_train: int | None = None,
+    seed: int = 0,
 ) -> tuple[Target, pd.DataFrame]:
     """Take the pictures of analysis sets out of a target's splits.
 
@@ -34,6 +36,11 @@ def exclude(
         choose the epoch.
     near : bool
         Also decode every picture and report near-duplicates; they stay in the target.
+    max_train : int, optional
+        Keep so many training pictures, the first in the order of ``seed``'s draw (`targets.draw_order`) that
+        are not taken out; the others are not looked at.
+    seed : int
+        Of that draw.
 
     Returns
     -------
@@ -47,13 +54,14 @@ def exclude(
     Raises
     ------
     ValueError
-        An unknown split, or a split that would be left without a picture or a positive label.
+        An unknown split, a ``max_train`` below 1, or a split left without a picture or a positive label.
 
     Notes
     -----
     A likeness is a suspicion, not an identity: two frames of one scene look alike too. It is for a person
     to judge, so it is listed and nothing is taken out.
     """
+    check_max_train(max_train)
     unknown = [name for name in splits if name not in _SPLITS]
     if unknown:
         raise ValueError(
@@ -64,35 +72,57 @@ def exclude(
     )
     parts, rows, notes = [], [], list(target.notes)
     for split in target.splits:
-        gone: set[int] = set()
+        copies = _copies(split.files, measured) if split.name in splits else {}
+        gone = {at for pairs in copies.values() for _, at in pairs}
+        kept = [at for at in range(len(split)) if at not in gone]
+        most = max_train if split.name == "train" else None
+        if fewer := most is not None and most < len(kept):
+            kept, gone = _drawn(split.files, gone, most, seed)
         if split.name in splits:
-            found, gone = _found(split.name, split.files, measured, near)
+            found = _found(split.name, split.files, kept, gone, copies, measured, near)
             rows += found
             notes.append(_note(split.name, found, gone, near))
-        kept = [at for at in range(len(split)) if at not in gone]
+        if fewer:
+            notes.append(f"{split.name}: the first {most} of the others in the draw by seed {seed} are used")
         parts.append(([split.files[at] for at in kept], split.labels[kept]))
     return make_target(target.classes, *parts, notes=notes), pd.DataFrame(rows, columns=COLUMNS)
 
 
+def _copies(files: Sequence[str], measured: pd.DataFrame) -> dict[str, list[tuple[int, int]]]:
+    """Return by rule which row of the sets each of a split's copies is, as (row, place)."""
+    return {"id": same_id(measured, files), "bytes": same_bytes(measured, files)}
+
+
+def _drawn(files: Sequence[str], gone: set[int], most: int, seed: int) -> tuple[list[int], set[int]]:
+    """Return the places of the ``most`` pictures drawn, and of those that the draw came upon and left out."""
+    order = draw_order(seed, files)
+    kept = [at for at in order if at not in gone][:most]
+    return sorted(kept), gone & set(order[: order.index(kept[-1])])
+
+
 def _found(
-    split: str, files: Sequence[str], measured: pd.DataFrame, near: bool
-) -> tuple[list[tuple], set[int]]:
-    """Return the report's rows of one split, and the indices of the pictures to take out."""
-    found = {"id": same_id(measured, files), "bytes": same_bytes(measured, files)}
-    gone = {at for pairs in found.values() for _, at in pairs}
+    split: str,
+    files: Sequence[str],
+    kept: list[int],
+    gone: set[int],
+    copies,
+    measured: pd.DataFrame,
+    near: bool,
+) -> list[tuple]:
+    """Return the report's rows of one split: copies among those taken out, likenesses among those kept."""
+    found = {rule: [(row, at) for row, at in pairs if at in gone] for rule, pairs in copies.items()}
     rows: list[tuple] = []
     if near:
-        rest = [at for at in range(len(files)) if at not in gone]
-        pairs, damaged = alike(measured, [files[at] for at in rest])
-        found["likeness"] = [(row, rest[at]) for row, at in pairs]
-        rows += [_row(split, files[rest[at]], "unreadable", "kept") for at in damaged]
+        pairs, damaged = alike(measured, [files[at] for at in kept])
+        found["likeness"] = [(row, kept[at]) for row, at in pairs]
+        rows += [_row(split, files[kept[at]], "unreadable", "kept") for at in damaged]
     for rule, pairs in found.items():
         theirs = measured.iloc[[row for row, _ in pairs]]
         rows += [
             _row(split, files[at], rule, RULES[rule], *named)
             for (_, at), *named in zip(pairs, theirs["set"], theirs["class"], theirs["id"])
         ]
-    return rows, gone
+    return rows
 
 
 def _row(split, file, rule, decision, name="", of_class="", key="") -> tuple:

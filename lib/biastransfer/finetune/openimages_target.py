@@ -62,9 +62,10 @@ def read(
     FileNotFoundError
         No class descriptions, or a split without annotation files.
     ValueError
-        An unknown reading, files of which no name tells the split, or a ``max_train`` below 1.
+        An unknown reading, or files of which no name tells the split.
     """
-    _check(max_train, reading)
+    if reading not in READINGS:
+        raise ValueError(f"reading must be one of {', '.join(READINGS)}; got {reading!r}. Name one.")
     files = find(root, boxes=False)
     mids, names = _classes(files, root)
     parts: dict[str, tuple] = {}
@@ -82,13 +83,6 @@ def read(
                 f"{', '.join(parts) or 'no split'}. Fetch the others."
             )
     return names, parts, notes
-
-
-def _check(max_train: int | None, reading: str) -> None:
-    if reading not in READINGS:
-        raise ValueError(f"reading must be one of {', '.join(READINGS)}; got {reading!r}. Name one.")
-    if max_train is not None and (isinstance(max_train, bool) or max_train < 1):
-        raise ValueError(f"max_train must be None or at least 1; got {max_train!r}. Give a whole number.")
 
 
 def _classes(files: Files, root: Path) -> tuple[list[str], tuple[str, ...]]:

@@ -12,7 +12,7 @@ from biastransfer.finetune.loop import finetune
 from biastransfer.finetune.recipes import RECIPES
 from biastransfer.finetune.resume import resume_file
 from biastransfer.finetune.tables import history_file
-from biastransfer.finetune.targets import Target
+from biastransfer.finetune.targets import Target, check_max_train
 
 SMOKE = "smoke"
 SCENES = "scenes"
@@ -53,7 +53,8 @@ def prepare_target(
     near : bool
         Also list near-duplicates, for which every picture is decoded.
     **options
-        Passed to `load_target`: ``max_train``, ``seed``, ``reading``, ``shares``.
+        Passed to `load_target`: ``max_train``, ``seed``, ``reading``, ``shares``. With `exclude`, the
+        ``max_train`` pictures are drawn from those that are left.
 
     Returns
     -------
@@ -72,10 +73,15 @@ def prepare_target(
         few = {"n_train": recipe.max_train, "n_val": recipe.max_val, "n_test": recipe.max_test}
         # written whole; does nothing where it is there
         distributed.from_first(lambda: write_target(folder, **(few if run == SMOKE else {})) and None)
-    loaded, sets = load_target(folder, **options), list(exclude)
+    sets, most = list(exclude), options.get("max_train")
     if not sets:
-        return loaded
-    loaded, found = exclusion.exclude(loaded, sets, near=near)
+        return load_target(folder, **options)
+    check_max_train(most)
+    if most is not None:  # as many more as can be taken out, if each has one copy
+        options["max_train"] = most + sum(len(one.items) for one in sets)
+    loaded, found = exclusion.exclude(
+        load_target(folder, **options), sets, near=near, max_train=most, seed=options.get("seed", 0)
+    )
     found.insert(0, "target", target)
     found.insert(0, "run", run)
     if distributed.is_first():

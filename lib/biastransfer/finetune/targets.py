@@ -1,11 +1,15 @@
 """A finetuning target: picture files and a label matrix per split."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+
+from biastransfer.analysis_sets.ranking import ranks
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,21 @@ def _split(name: str, part, classes: tuple[str, ...]) -> Split:
     if not (labels == 1).any():
         raise ValueError(f"the {name} split must have a positive label; got none. Check the categories.")
     return Split(name, files, labels)
+
+
+def check_max_train(most: int | None) -> None:
+    """Refuse a number ``most`` of training pictures to draw that is not None or at least 1."""
+    if most is not None and (isinstance(most, bool) or most < 1):
+        raise ValueError(f"max_train must be None or at least 1; got {most!r}. Give a whole number.")
+
+
+def draw_order(seed: int, files: Sequence[str]) -> list[int]:
+    """Return the places of picture ``files`` in the order of the draw by ``seed``: that of `ranking.ranks`.
+
+    A picture's place among the others depends on its bare name alone.
+    """
+    stems = pl.Series([Path(file).stem for file in files], dtype=pl.String)
+    return np.argsort(ranks(seed, stems), kind="stable").tolist()
 
 
 def fingerprint(target: Target) -> str:
