@@ -124,8 +124,8 @@ def docstring_lines(function):
 
 
 @pytest.mark.parametrize("file", [file for file in MODULES if part_of(file) != "paths"], ids=label)
-def test_paths_are_written_in_one_place(file):
-    """Folders of the compendium are named in paths.py alone, and files are written through it."""
+def test_folders_are_named_in_one_place(file):
+    """Folders of the compendium are named in paths.py alone, and nothing names one of a machine."""
     tree = ast.parse(file.read_text())
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     docs = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, documented)}
@@ -134,7 +134,8 @@ def test_paths_are_written_in_one_place(file):
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    folders = re.compile(r"^(\.?/)?(data/(raw|derived|results|published)|/tmp|/home|~/)")
+    ours = r"data/(raw|derived|results|published)|(notebooks|runs|profiles|book|_build)/\w"
+    folders = re.compile(rf"^(\./)?({ours}|/tmp|/home|/work|~/)")
     assert [text for text in texts - docs if folders.match(text)] == []
 
 
@@ -196,6 +197,13 @@ def test_parameters_cell_is_tagged_declared_and_checked(notebook):
     )
     validate(parameters, {parameter.name: ast.literal_eval(parameter.default) for parameter in parameters})
     assert sum("check(globals())" in cell for cell in code_of(notebook)) == 1
+
+
+def test_the_book_lists_every_layer():
+    """The table of layers in the book names each module and package of the import table above."""
+    page = (ROOT / "book" / "reproduce.md").read_text()
+    rows = re.search(r"## Layers\n(.*?)\n## ", page, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", rows[1])) == {*LAYERS, *UNLIMITED} - {"__init__"}
 
 
 def test_readme_budget():
