@@ -60,6 +60,11 @@ def write_coco(folder: Path, records: Sequence[Record], categories: Sequence[str
     split : str
         Part of the file names, such as "train"; "" for none.
 
+    Raises
+    ------
+    ValueError
+        Two records of one id.
+
     Notes
     -----
     Boxes are x, y, width, height in pixels around the visible pixels. Masks are uncompressed run lengths

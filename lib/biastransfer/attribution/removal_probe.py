@@ -48,6 +48,11 @@ def draw_pairs(what: str, n: int, *, seed: int = 0) -> RemovalPairs:
     n : int
         Pairs; pair i depends on ``what``, ``seed`` and i only.
     seed : int
+
+    Raises
+    ------
+    ValueError
+        Another ``what``.
     """
     if what not in WHATS:
         raise ValueError(f"what must be one of {', '.join(WHATS)}; got {what!r}.")
@@ -98,6 +103,11 @@ def removal_signal(
         Columns `COLUMNS`. ``pictures`` is "removed" (the thing was there), "mask only" (the same mask on the
         same scene drawn without the thing: what the hole's shape alone tells) or, with fill "nothing",
         "present" and "absent" (what is there to find, and what the rest of the picture tells).
+
+    Raises
+    ------
+    ValueError
+        Another ``what``, an unknown fill, or fewer than 10 pairs.
 
     Notes
     -----

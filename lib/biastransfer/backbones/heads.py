@@ -26,6 +26,11 @@ def replace_head(backbone: Backbone, classes, *, seed: int = 0) -> Backbone:
     Backbone
         ``module(x)`` has shape (N, len(classes)).
 
+    Raises
+    ------
+    ValueError
+        No class, or a name twice.
+
     Notes
     -----
     SqueezeNet's own head ends in a ReLU, which would forbid negative logits and so probabilities under one

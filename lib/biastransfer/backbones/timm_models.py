@@ -111,6 +111,11 @@ def look(module: nn.Module) -> dict:
         Fields of an `Architecture`. Layers are the stages or blocks that timm lists as features; the
         embedding is what goes into the classifier. A token network's layers are read at its class token where
         its own classifier reads that, else at the mean of its patch tokens.
+
+    Raises
+    ------
+    ValueError
+        A network with several classifiers of different embeddings.
     """
     classifier = module.get_classifier()
     first = classifier[0] if isinstance(classifier, tuple | list) else classifier

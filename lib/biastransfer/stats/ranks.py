@@ -161,12 +161,17 @@ def spearman_null(n):
     Parameters
     ----------
     n : int
-        Number of items, at most 14.
+        Number of items, 2 to 14.
 
     Returns
     -------
     r, share : numpy.ndarray, shape (k,)
         Attainable correlations, ascending, and their probabilities when every pairing is equally likely.
+
+    Raises
+    ------
+    ValueError
+        Fewer than 2 or more than 14 items.
 
     Examples
     --------

@@ -38,7 +38,8 @@ def bias_transfer(before, after, items, *, resamples=10_000, seed=0):
     Raises
     ------
     ValueError
-        If a class is missing, cannot be used, or has another number of pictures after than before.
+        If a class is missing, cannot be used, or has another number of pictures after than before; or
+        ``resamples`` is not a whole number of at least 0.
 
     Notes
     -----
@@ -66,6 +67,11 @@ def transfer_of_seeds(before, afters, items, resamples, seed):
     Returns
     -------
     TransferScore
+
+    Raises
+    ------
+    ValueError
+        As for :func:`bias_transfer`.
     """
     if int(resamples) != resamples or resamples < 0:
         raise ValueError(f"resamples must be a whole number of at least 0; got {resamples!r}.")
