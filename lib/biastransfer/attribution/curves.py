@@ -60,7 +60,7 @@ def follow(
     keep: bool = False,
     fill: str | Fill = "zero",
     fill_settings: dict | None = None,
-    batch_size: int = 8,
+    batch_size: int = 4,
     space: Space = PIXELS,
     seed: int = 0,
 ) -> np.ndarray:
