@@ -234,6 +234,20 @@ def test_different_architectures_are_compared_and_said_to_be(pictures, tmp_path)
     assert counts == {"before": 0, "after": 2}
 
 
+def test_a_network_that_gives_every_picture_the_same_numbers_is_reported(pictures, tmp_path):
+    backbone = load_backbone("squeezenet1_1")
+    with torch.no_grad():
+        for value in backbone.module.parameters():
+            value.zero_()
+        for name, value in backbone.module.named_parameters():
+            if name.endswith("bias"):
+                value.fill_(1.0)
+    file = checkpoints.save(backbone, tmp_path / "flat.safetensors")
+    done = audit("squeezenet1_1", file, pictures=pictures, out=tmp_path / "r.html", **SMALL | {"maps": 0})
+    assert {row["effect_size"] for row in of(done.facts["associations"], stage="after")} == {None}
+    assert "No association could be computed after" in done.facts["answer"][2]
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:FutureWarning")
 def test_a_torchscript_program_has_no_untrained_copy_and_needs_trust(pictures, tmp_path):
     class Means(torch.nn.Module):
@@ -246,7 +260,7 @@ def test_a_torchscript_program_has_no_untrained_copy_and_needs_trust(pictures, t
 
     file = tmp_path / "box.pt"
     torch.jit.script(Means()).save(str(file))
-    with pytest.raises(ValueError, match=r"before: .*box\.pt is a TorchScript program.*trust"):
+    with pytest.raises(ValueError, match=r"before: .*box\.pt is a TorchScript.*pass trust=True \(--trust\)"):
         audit(file, pictures=pictures, out=tmp_path / "r.html")
     done = audit(file, pictures=pictures, out=tmp_path / "r.html", trust=True, **SMALL)
     assert "cannot be initialised anew" in done.facts["nulls"]["missing"]["before"]
@@ -296,7 +310,7 @@ def test_colour_that_follows_an_attribute_is_found_with_its_direction(tmp_path):
     assert row["low"] > 1
     assert "where man lies nearer to car than woman does" in done.facts["answer"][0]
     assert "1 of 1 associations stand" in done.facts["answer"][0]
-    assert [one["decision"] for one in done.facts["rules"]] == ["failed", "holds", "undecided"]
+    assert [one["decision"] for one in done.facts["rules"]] == ["failed", "passed", "undecided"]
     assert not done.passed
 
 
@@ -313,6 +327,9 @@ def test_a_set_whose_names_say_nothing_is_reported_without_associations(tmp_path
     done = audit("thumbnail", pictures=folder, out=tmp_path / "r.html", **SMALL)
     assert "compares two attributes, and the set shows none" in done.facts["answer"][0]
     assert [row["value"] for row in done.facts["similarities"]] == [None, None]
+    pair = audit("thumbnail", "thumbnail", pictures=folder, out=tmp_path / "r.html", **SMALL)
+    assert {row["r"] for row in pair.facts["transfer"]} == {None}
+    assert "Bias transfer scores over classes" not in pair.html.read_text()
     given = audit(
         "thumbnail", pictures=folder, out=tmp_path / "r.html", roles=["attributes=cats,dogs"], **SMALL
     )
@@ -327,7 +344,7 @@ def test_pictures_in_two_classes_small_classes_and_damage_are_said(pictures, tmp
     (folder / "car" / "1.png").write_bytes(damaged[: len(damaged) // 2])
     done = audit("thumbnail", pictures=folder, out=tmp_path / "r.html", json=tmp_path / "r.json", **SMALL)
     said = " ".join(done.facts["cannot_show"])
-    assert "1 pictures stand in two classes" in said
+    assert "1 picture stands in two classes" in said
     assert "car (1)" in said
     [lost] = done.facts["pictures"]["lost"]
     assert lost["file"] == "1.png"
@@ -354,10 +371,11 @@ def test_the_command_prints_answer_and_rules_and_its_status_tells(pictures, tmp_
     assert main([*words, "--fail-on", "bts:low<0.9"]) == 0
     said = capsys.readouterr().out
     assert "is 1 by construction" in said
-    assert "bts:low<0.9: holds" in said
+    assert "fail on bts:low<0.9: passed" in said
     assert main([*words, "--fail-on", "bts:low>=0.9", "association:high<9"]) == 1
     assert (
-        "bts:low>=0.9: failed (intra-class: 95 % interval 1.000 to 1.000; 2 of 2" in capsys.readouterr().out
+        "fail on bts:low>=0.9: failed (intra-class: 95 % interval 1.000 to 1.000; 2 of 2"
+        in capsys.readouterr().out
     )
 
 
@@ -392,6 +410,7 @@ def test_the_command_prints_answer_and_rules_and_its_status_tells(pictures, tmp_
         ({"roles": ["objects=man,car"]}, "a class has one role; 'man' has two"),
         ({"untrained": -1}, "untrained must be at least 0; got -1"),
         ({"out": "."}, "out must be a file to write; . is a folder. Name a file in it"),
+        ({"seed": -1}, "seed must be at least 0; got -1"),
         ({"resamples": 10}, "resamples must be at least 100; got 10"),
         ({"pictures": "no-such"}, "pictures must be a folder or the name of a set; no-such is no folder"),
     ],
@@ -406,7 +425,7 @@ def test_what_cannot_be_is_said_in_one_sentence(pictures, tmp_path, change, mess
 def test_a_file_that_is_no_checkpoint(pictures, tmp_path):
     for name, message in (
         ("a.safetensors", "after: .*a.safetensors"),
-        ("a.pth", "after: .*does not say which network it holds"),
+        ("a.pth", r"after: .*holds; pass after_architecture=NAME \(--after-architecture NAME"),
     ):
         (tmp_path / name).write_bytes(b"no weights at all")
         with pytest.raises(ValueError, match=message):

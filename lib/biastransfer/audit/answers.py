@@ -123,6 +123,10 @@ def _association(facts: dict) -> str:
     )
 
 
+def _pictures(n: int, one: str, several: str) -> str:
+    return f"1 picture {one}" if n == 1 else f"{n} pictures {several}"
+
+
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
@@ -168,6 +172,10 @@ def _ground(facts: dict) -> str:
         why = why.rstrip(".")
         return f"No untrained network stands beside these numbers ({why}), so they may need no learning."
     last = [row for row in rows if row["stage"] == rows[-1]["stage"] and row["effect_size"] is not None]
+    if not last:
+        return (
+            f"No association could be computed {rows[-1]['stage']}, so none stands beside untrained networks."
+        )
     n = last[0]["n_untrained"]
     edge = max(max(abs(row["untrained_low"]), abs(row["untrained_high"])) for row in last)
     detectable = [row["detectable"] for row in last if row["detectable"] is not None]
@@ -230,9 +238,10 @@ def _of_pictures(facts: dict) -> list[str]:
     doubled = [row for row in pictures["findings"] if row["check"] == "in two classes"]
     if doubled:
         said.append(
-            f"{len(doubled)} pictures stand in two classes, which draws these classes together without the "
-            "network having any part in it."
+            f"{_pictures(len(doubled), 'stands', 'stand')} in two classes, which draws these classes "
+            "together without the network having any part in it."
         )
     if pictures["lost"]:
-        said.append(f"{len(pictures['lost'])} pictures could not be embedded and are left out everywhere.")
+        lost = _pictures(len(pictures["lost"]), "is", "are")
+        said.append(f"{lost} left out everywhere: not every network could embed each of them.")
     return said

@@ -19,7 +19,7 @@ from biastransfer.audit.maps import explain, telling
 from biastransfer.audit.measures import measure
 from biastransfer.audit.networks import embed_all, load_networks
 from biastransfer.audit.roles import find_roles, parse_roles
-from biastransfer.audit.rules import HOLDS, decide, parse_rules
+from biastransfer.audit.rules import PASSED, decide, parse_rules
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether every rule holds; a rule that could not be decided does not."""
-        return all(one["decision"] == HOLDS for one in self.facts["rules"])
+        """Whether every rule passed; a rule that could not be decided did not."""
+        return all(one["decision"] == PASSED for one in self.facts["rules"])
 
 
 def audit(
@@ -109,7 +109,8 @@ def audit(
         A network, set, role or rule that cannot be; the message says what to do.
     """
     rules = parse_rules(fail_on)
-    _check({"untrained": untrained, "maps": maps, "resamples": resamples}, {"out": out, "json": json})
+    counts = {"seed": seed, "untrained": untrained, "maps": maps, "resamples": resamples}
+    _check(counts, {"out": out, "json": json})
     known = _pictures(pictures, root, scale, seed)
     found = find_roles(known.classes, _roles(roles, known.classes))
     architectures = {"before_architecture": before_architecture, "after_architecture": after_architecture}

@@ -18,6 +18,13 @@ from biastransfer.nulls import BASELINE, UNTRAINED
 AUDITED = "audited"
 BEFORE, AFTER = Condition(AUDITED, "pretrained", "", 0), Condition(AUDITED, "finetuned", "own", 0)
 STAGES = {"before": BEFORE, "after": AFTER}
+_OWN_WORDS = {  # of the backbones' errors, one after the other
+    ", or load a backbone and use load_into": ".",
+    "name it with load_backbone(path, architecture=…)": "pass architecture=NAME",
+    "trust_pickle=True (load_backbone: trust=True)": "trust=True",
+    "architecture=NAME": "{stage}_architecture=NAME (--{stage}-architecture NAME)",
+    "trust=True": "trust=True (--trust)",
+}
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ def load_networks(
         try:
             found[stage] = load_backbone(name, architecture=architecture or None, trust=trust, seed=seed)
         except (ValueError, FileNotFoundError) as problem:
-            raise type(problem)(f"{stage}: {problem}") from problem
+            raise type(problem)(f"{stage}: {_for_an_audit(problem, stage)}") from problem
     if "before" not in found:
         raise ValueError("before must name a network or a file; got none.")
     names = {stage: _shown(given[stage][0]) for stage in found}
@@ -222,6 +229,14 @@ def _untrained(
 
 def _identity(backbone: Backbone) -> str:
     return key(backbone, layer_path(backbone, None))
+
+
+def _for_an_audit(problem: Exception, stage: str) -> str:
+    """Return what is wrong in the words of an audit's own parameters."""
+    said = str(problem)
+    for words, own in _OWN_WORDS.items():
+        said = said.replace(words, own.format(stage=stage))
+    return said
 
 
 def _shown(name: str | os.PathLike) -> str:

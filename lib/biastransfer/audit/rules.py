@@ -15,7 +15,7 @@ MEASURES = {
     "bts_intra": "bias transfer score over classes",
     "bts_inter": "bias transfer score over pairs of classes",
 }
-FAILED, HOLDS, UNDECIDED = "failed", "holds", "undecided"
+FAILED, PASSED, UNDECIDED = "failed", "passed", "undecided"
 _RULE = re.compile(r"\s*(\w+)\s*:\s*(\w+)\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", re.I)
 HOW = "write MEASURE:low or MEASURE:high, then <, <=, > or >=, then a number, as association:low>0.5"
 
@@ -80,7 +80,7 @@ def decide(rules: Iterable[Rule], facts: dict) -> list[dict]:
     Returns
     -------
     list of dict
-        rule, decision ("failed", "holds" or "undecided"), because. Undecided where the measure has no
+        rule, decision ("failed", "passed" or "undecided"), because. Undecided where the measure has no
         interval at all; values without an interval beside others that have one are named and decide nothing.
     """
     return [_decision(rule, *_intervals(rule.measure, facts)) for rule in rules]
@@ -98,7 +98,7 @@ def _decision(rule: Rule, intervals: list[tuple[str, float, float]], missing: st
     worst = (max if rule.operator.startswith(">") else min)(broken or known, key=lambda one: one[place])
     because = f"{worst[0]}: 95 % interval {worst[1]:.3f} to {worst[2]:.3f}"
     because += f"; {len(broken)} of {len(known)} are on that side{lost}"
-    return {"rule": rule.text, "decision": FAILED if broken else HOLDS, "because": because}
+    return {"rule": rule.text, "decision": FAILED if broken else PASSED, "because": because}
 
 
 def _intervals(measure: str, facts: dict) -> tuple[list[tuple[str, float, float]], str]:

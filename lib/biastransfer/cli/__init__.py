@@ -1,7 +1,7 @@
 """The command line: each command is a module here that calls the library and says what came of it.
 
 Exit status: 0 fine; 1 the answer is bad (a file did not come, the linter found an error, training diverged, a
-rule of an audit does not hold); 2 the question is (an unknown name, a missing folder).
+rule of an audit failed); 2 the question is (an unknown name, a missing folder).
 """
 
 import argparse

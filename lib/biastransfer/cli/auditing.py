@@ -41,13 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Audit as ``given``; print the answer and the rules; return 1 where a rule does not hold."""
+    """Audit as ``given``; print the answer and the rules; return 1 where one fails."""
     from biastransfer.audit import audit
 
     options = {name: value for name, value in vars(given).items() if name != "command"}
     done = audit(options.pop("before"), options.pop("after"), **options)
     print(*done.facts["answer"], sep="\n")
     for one in done.facts["rules"]:
-        print(f"{one['rule']}: {one['decision']} ({one['because']})")
+        print(f"fail on {one['rule']}: {one['decision']} ({one['because']})")
     print(*(file for file in (done.html, done.json) if file), sep="\n")
     return 0 if done.passed else 1
