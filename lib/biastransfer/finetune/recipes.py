@@ -41,7 +41,8 @@ _COCO_MINI = replace(
     notes=(
         "Rates searched on seed 0 by the validation mAP of 46 of 331 COCO pictures after 20 epochs on 152 "
         "(chance .056, new head .13): efficientnet_lite0 .1 → .312, .2 → .412 (.463 in the committed run: 20 "
-        "epochs amplify what two machines round differently); squeezenet1_1 .01 → .410, .03 → .407, .1 → .379.",
+        "epochs amplify what two machines round differently); squeezenet1_1 .01 → .410, "
+        ".03 → .407, .1 → .379.",
         "The best epoch is chosen on the same 46 pictures, so validation mAP flatters; test mAP does not.",
         "lite1, lite2 and random take lite0's rate unsearched; any other backbone .01.",
     ),
