@@ -319,6 +319,7 @@ def test_a_set_with_one_attribute_is_reported_without_associations(tmp_path):
     done = audit("thumbnail", "squeezenet1_1", pictures=folder, out=tmp_path / "r.html", **SMALL)
     assert done.facts["associations"] == done.facts["changes"] == done.facts["maps"] == []
     assert "compares two attributes, and the set has one, man" in done.facts["answer"][0]
+    assert "2 untrained networks stand beside the similarities alone" in done.facts["answer"][2]
     assert done.facts["transfer"][1]["n_items"] == 4
 
 
@@ -410,6 +411,9 @@ def test_the_command_prints_answer_and_rules_and_its_status_tells(pictures, tmp_
         ({"roles": ["objects=man,car"]}, "a class has one role; 'man' has two"),
         ({"untrained": -1}, "untrained must be at least 0; got -1"),
         ({"out": "."}, "out must be a file to write; . is a folder. Name a file in it"),
+        ({"roles": ["attributes=man,man"]}, "a class has one role; 'man' is named twice"),
+        ({"out": "one.html", "json": "./one.html"}, "out and json must be two files; both are one.html"),
+        ({"before_architecture": "resnet18"}, "got the name 'thumbnail'. Leave before_architecture out"),
         ({"seed": -1}, "seed must be at least 0; got -1"),
         ({"resamples": 10}, "resamples must be at least 100; got 10"),
         ({"pictures": "no-such"}, "pictures must be a folder or the name of a set; no-such is no folder"),

@@ -548,6 +548,12 @@ def test_a_missing_gpu_is_named(target):
         train(target, device="cuda:1")
 
 
+@pytest.mark.parametrize("device", ["tpu", "gpu", "cuda:first", "mps", ""])
+def test_a_device_that_is_none_is_named(target, device):
+    with pytest.raises(ValueError, match=f"device must be cpu, cuda or cuda:NUMBER; got '{device}'"):
+        train(target, device=device)
+
+
 def test_tf32_is_off_unless_asked_for_and_the_callers_setting_comes_back():
     before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     for precision, expected in (("fp32", ("highest", False)), ("tf32", ("high", True))):

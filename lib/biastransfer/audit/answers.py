@@ -167,6 +167,10 @@ def _transfer(facts: dict) -> str:
 
 def _ground(facts: dict) -> str:
     rows = [row for row in facts["associations"] if row["untrained_low"] is not None]
+    if not rows and (n := max((row["n_untrained"] or 0 for row in facts["similarities"]), default=0)):
+        return (
+            f"{n} untrained networks stand beside the similarities alone, since no association was computed."
+        )
     if not rows:
         why = next(iter(facts["nulls"]["missing"].values()), "none was asked for")
         why = why.rstrip(".")
@@ -242,6 +246,5 @@ def _of_pictures(facts: dict) -> list[str]:
             "together without the network having any part in it."
         )
     if pictures["lost"]:
-        lost = _pictures(len(pictures["lost"]), "is", "are")
-        said.append(f"{lost} left out everywhere: not every network could embed each of them.")
+        said.append(f"{_pictures(len(pictures['lost']), 'is', 'are')} left out, for want of an embedding.")
     return said

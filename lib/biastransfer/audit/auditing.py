@@ -135,6 +135,9 @@ def _check(counts: Mapping[str, int], files: Mapping[str, str | os.PathLike | No
         least = 100 if name == "resamples" else 0
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")
+    written = [os.path.realpath(file) for file in files.values() if file is not None]
+    if len(set(written)) < len(written):
+        raise ValueError(f"{' and '.join(files)} must be two files; both are {files['out']}. Rename one.")
     for name, file in files.items():
         if file is not None and os.path.isdir(file):
             raise ValueError(f"{name} must be a file to write; {file} is a folder. Name a file in it.")

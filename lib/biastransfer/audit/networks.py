@@ -20,6 +20,7 @@ BEFORE, AFTER = Condition(AUDITED, "pretrained", "", 0), Condition(AUDITED, "fin
 STAGES = {"before": BEFORE, "after": AFTER}
 _OWN_WORDS = {  # of the backbones' errors, one after the other
     ", or load a backbone and use load_into": ".",
+    "Pass weights=PATH instead.": "Leave {stage}_architecture out.",
     "name it with load_backbone(path, architecture=…)": "pass architecture=NAME",
     "trust_pickle=True (load_backbone: trust=True)": "trust=True",
     "architecture=NAME": "{stage}_architecture=NAME (--{stage}-architecture NAME)",

@@ -136,6 +136,10 @@ def _check(classes: Sequence[str], given: Mapping[str, Sequence[str]]) -> None:
                 raise ValueError(
                     f"{key} must be classes of the set; got {name!r}. It has {', '.join(classes)}."
                 )
+    named = [name for names in given.values() for name in names]
+    twice = [name for name in named if named.count(name) > 1]
+    if twice:
+        raise ValueError(f"a class has one role; {twice[0]!r} is named twice. {SAYS}")
     if len(given.get("random", "r")) != 1:
         raise ValueError(f"random must be one class; got {', '.join(given['random']) or 'none'}.")
 

@@ -1,6 +1,7 @@
 """Where a finetuning computes and how exactly: the device, single or mixed precision, TF32."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 import torch
@@ -24,12 +25,20 @@ def choose_device(device: str | None = None, precision: str = "fp32") -> tuple[t
     Raises
     ------
     ValueError
-        The precision needs a GPU and the device is none, or a CUDA device is asked for and there is none.
+        The precision needs a GPU and the device is none, or a device is asked for that is not there or none
+        of these.
     """
     if device not in (None, "auto"):
+        if not re.fullmatch(r"cpu|cuda(:\d+)?", str(device)):
+            raise ValueError(f"device must be cpu, cuda or cuda:NUMBER; got {str(device)!r}.")
         found, why = torch.device(device), "asked for"
         if found.type == "cuda" and not torch.cuda.is_available():
             raise ValueError(f"device {device!r} needs a CUDA device; none was found. Use device='cpu'.")
+        if (found.index or 0) >= max(1, torch.cuda.device_count()):
+            raise ValueError(
+                f"device {device!r} must be one of this machine's {torch.cuda.device_count()} CUDA devices, "
+                "counted from 0. Name another."
+            )
         if found.type == "cuda" and found.index is None and distributed.size() > 1:
             found = torch.device("cuda", distributed.local_rank())
     elif torch.cuda.is_available():
