@@ -370,14 +370,33 @@ def test_the_command_prints_answer_and_rules_and_its_status_tells(pictures, tmp_
     ]
     words += ["--maps", "0", "--resamples", "100", "--out", str(tmp_path / "r.html")]
     assert main([*words, "--fail-on", "bts:low<0.9"]) == 0
-    said = capsys.readouterr().out
+    said, progress = capsys.readouterr()
     assert "is 1 by construction" in said
     assert "fail on bts:low<0.9: passed" in said
+    assert progress.splitlines() == [
+        "before: thumbnail, 36 pictures",
+        "after: thumbnail, 36 pictures",
+        "similarities, associations and scores, 100 resamples of the pictures",
+        "the pictures themselves: copies, imbalance, damage",
+    ]
     assert main([*words, "--fail-on", "bts:low>=0.9", "association:high<9"]) == 1
     assert (
         "fail on bts:low>=0.9: failed (intra-class: 95 % interval 1.000 to 1.000; 2 of 2"
         in capsys.readouterr().out
     )
+
+
+def test_the_library_tells_each_stage_to_whom_asks_and_prints_nothing(pictures, tmp_path, capsys):
+    told = []
+    audit("squeezenet1_1", pictures=pictures, out=tmp_path / "r.html", **SMALL | {"report": told.append})
+    assert told[:3] == [
+        "before: squeezenet1_1, 36 pictures",
+        "untrained network 1 of 2: squeezenet1_1",
+        "untrained network 2 of 2: squeezenet1_1",
+    ]
+    assert told[4] == "maps of picture 1 of 1"
+    audit("squeezenet1_1", pictures=pictures, out=tmp_path / "r.html", **SMALL)
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json as json_module
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +66,7 @@ def audit(
     trust: bool = False,
     root: str = "",
     scale: float = 1.0,
+    report: Callable[[str], object] = str,
 ) -> Audit:
     """Audit a network, or a network before and after finetuning, on pictures of one's own.
 
@@ -98,6 +99,8 @@ def audit(
         Whether code in the files (TorchScript, pickles) may run.
     root, scale
         Of a set that is given by name.
+    report : callable
+        Told, in a few words, each network and stage before it begins; by default nobody is.
 
     Returns
     -------
@@ -115,17 +118,18 @@ def audit(
     found = find_roles(known.classes, _roles(roles, known.classes))
     architectures = {"before_architecture": before_architecture, "after_architecture": after_architecture}
     networks = load_networks(before, after, **architectures, trust=trust, seed=seed)
-    vectors = embed_all(networks, known, found, untrained, seed)
+    vectors = embed_all(networks, known, found, untrained, seed, report)
+    report(f"similarities, associations and scores, {resamples} resamples of the pictures")
     numbers = measure(vectors, found, resamples=resamples, seed=seed)
-    explained = explain(networks, vectors, telling(vectors), maps, fill=fill, seed=seed)
+    explained = explain(networks, vectors, telling(vectors), maps, fill=fill, seed=seed, report=report)
+    report("the pictures themselves: copies, imbalance, damage")
     settings = {"seed": seed, "resamples": resamples, "untrained": untrained, "fill": fill}
     facts = collect(networks, known, found, vectors, numbers, lint(known), explained, settings)
     facts |= {"answer": answers.answer(facts), "cannot_show": answers.cannot_show(facts)}
     facts["rules"] = decide(rules, facts)
     figures = draw(numbers, found, networks.names)
     _write(out, page.render(facts, {name: svg_uri(one) for name, one in figures.items()}, explained))
-    if json is not None:
-        _write(json, json_module.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+    _write(json, json_module.dumps(facts, indent=2, ensure_ascii=False) + "\n")
     return Audit(facts, figures, Path(out), None if json is None else Path(json))
 
 
@@ -160,6 +164,8 @@ def _pictures(pictures, root: str, scale: float, seed: int) -> AnalysisSet:
         ) from None
 
 
-def _write(file: str | os.PathLike, text: str) -> None:
+def _write(file: str | os.PathLike | None, text: str) -> None:
+    if file is None:
+        return
     with paths.replacing(file) as partial:
         partial.write_text(text, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +86,7 @@ def explain(
     *,
     fill: str = "mean",
     seed: int = 0,
+    report: Callable[[str], object] = str,
 ) -> list[Explained]:
     """Draw association maps of the most telling pictures.
 
@@ -101,6 +103,8 @@ def explain(
         What covers a picture's parts, a name of `removal.FILLS`.
     seed : int
         Of fills that draw.
+    report : callable
+        Told each picture before its maps are drawn.
 
     Returns
     -------
@@ -115,10 +119,11 @@ def explain(
     for stage, backbone in networks.stages.items():
         z = vectors.embedded[STAGES[stage]]
         scores[stage] = association_score(backbone, z["X"], z["Y"], fold=True)
-    return [
-        _explained(row, networks, scores, fill, seed)
-        for row in chosen.drop(columns="name").to_dict("records")
-    ]
+    explained = []
+    for number, row in enumerate(chosen.drop(columns="name").to_dict("records"), 1):
+        report(f"maps of picture {number} of {len(chosen)}")
+        explained.append(_explained(row, networks, scores, fill, seed))
+    return explained
 
 
 def _associations(vectors: dict, items: pd.DataFrame) -> np.ndarray:

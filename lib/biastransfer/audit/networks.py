@@ -1,6 +1,7 @@
 """The networks of an audit: before, after, those that never learned; and their vectors of a set."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pandas as pd
 
 from biastransfer.analysis_sets import AnalysisSet
 from biastransfer.audit.roles import Roles
+from biastransfer.audit.words import for_an_audit
 from biastransfer.backbones import Backbone, initialise_anew, layer_path, load_backbone
 from biastransfer.checkpoints import state_hash
 from biastransfer.embed import Condition, Embedded, Embeddings, by_class, embed
@@ -18,14 +20,6 @@ from biastransfer.nulls import BASELINE, UNTRAINED
 AUDITED = "audited"
 BEFORE, AFTER = Condition(AUDITED, "pretrained", "", 0), Condition(AUDITED, "finetuned", "own", 0)
 STAGES = {"before": BEFORE, "after": AFTER}
-_OWN_WORDS = {  # of the backbones' errors, one after the other
-    ", or load a backbone and use load_into": ".",
-    "Pass weights=PATH instead.": "Leave {stage}_architecture out.",
-    "name it with load_backbone(path, architecture=…)": "pass architecture=NAME",
-    "trust_pickle=True (load_backbone: trust=True)": "trust=True",
-    "architecture=NAME": "{stage}_architecture=NAME (--{stage}-architecture NAME)",
-    "trust=True": "trust=True (--trust)",
-}
 
 
 @dataclass(frozen=True)
@@ -99,7 +93,7 @@ def load_networks(
         try:
             found[stage] = load_backbone(name, architecture=architecture or None, trust=trust, seed=seed)
         except (ValueError, FileNotFoundError) as problem:
-            raise type(problem)(f"{stage}: {_for_an_audit(problem, stage)}") from problem
+            raise type(problem)(f"{stage}: {for_an_audit(problem, stage)}") from problem
     if "before" not in found:
         raise ValueError("before must name a network or a file; got none.")
     names = {stage: _shown(given[stage][0]) for stage in found}
@@ -166,7 +160,12 @@ class Vectors:
 
 
 def embed_all(
-    networks: Networks, pictures: AnalysisSet, roles: Roles, untrained: int, seed: int = 0
+    networks: Networks,
+    pictures: AnalysisSet,
+    roles: Roles,
+    untrained: int,
+    seed: int = 0,
+    report: Callable[[str], object] = str,
 ) -> Vectors:
     """Embed a set under the audited networks, colour and layout, and untrained networks.
 
@@ -180,6 +179,8 @@ def embed_all(
         Networks with initial weights for each architecture.
     seed : int
         Of the first untrained network; the others have those after it.
+    report : callable
+        Told each network before it runs.
 
     Returns
     -------
@@ -192,9 +193,12 @@ def embed_all(
     """
     kept = pictures.items[pictures.items["class"].isin(roles.names)]
     known = replace(pictures, items=kept.reset_index(drop=True))
-    found = {STAGES[stage]: embed(backbone, known) for stage, backbone in networks.stages.items()}
+    found: dict[Condition, Embeddings] = {}
+    for stage, backbone in networks.stages.items():
+        report(f"{stage}: {networks.names[stage]}, {len(known.items)} pictures")
+        found[STAGES[stage]] = embed(backbone, known)
     found[Condition(BASELINE, "pretrained", "", 0)] = embed(load_backbone(BASELINE), known)
-    nulls, why = _untrained(networks, known, untrained, seed)
+    nulls, why = _untrained(networks, known, untrained, seed, report)
     found |= nulls
     embedded = by_class(known, found)
     whole = ~known.items["file"].isin(embedded.failed["file"])
@@ -207,7 +211,7 @@ def embed_all(
 
 
 def _untrained(
-    networks: Networks, known: AnalysisSet, untrained: int, seed: int
+    networks: Networks, known: AnalysisSet, untrained: int, seed: int, report: Callable[[str], object]
 ) -> tuple[dict[Condition, Embeddings], dict[str, str]]:
     found: dict[Condition, Embeddings] = {}
     why: dict[str, str] = {}
@@ -218,6 +222,7 @@ def _untrained(
         first = seed + (backbone.name == UNTRAINED)  # an audited random network is not its own null
         try:
             for number in range(first, first + untrained):
+                report(f"untrained network {number - first + 1} of {untrained}: {backbone.name}")
                 network = normalise(initialise_anew(backbone, number), files)
                 target = "" if stage == "before" else "after"
                 found[Condition(UNTRAINED, "pretrained", target, number)] = embed(network, known)
@@ -230,14 +235,6 @@ def _untrained(
 
 def _identity(backbone: Backbone) -> str:
     return key(backbone, layer_path(backbone, None))
-
-
-def _for_an_audit(problem: Exception, stage: str) -> str:
-    """Return what is wrong in the words of an audit's own parameters."""
-    said = str(problem)
-    for words, own in _OWN_WORDS.items():
-        said = said.replace(words, own.format(stage=stage))
-    return said
 
 
 def _shown(name: str | os.PathLike) -> str:

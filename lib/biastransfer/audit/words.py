@@ -2,6 +2,15 @@
 
 LONGEST = 80  # characters of a class name in a sentence or table; the JSON file has all
 
+_OWN_WORDS = {  # of the backbones' errors, one after the other
+    ", or load a backbone and use load_into": ".",
+    "Pass weights=PATH instead.": "Leave {stage}_architecture out.",
+    "name it with load_backbone(path, architecture=…)": "pass architecture=NAME",
+    "trust_pickle=True (load_backbone: trust=True)": "trust=True",
+    "architecture=NAME": "{stage}_architecture=NAME (--{stage}-architecture NAME)",
+    "trust=True": "trust=True (--trust)",
+}
+
 
 def interval(low, high, digits: int = 2) -> str:
     """Return a 95 % interval from ``low`` to ``high`` in words, with as many ``digits``."""
@@ -32,3 +41,11 @@ def brief(text: str, longest: int = LONGEST) -> str:
     """
     line = " ".join(str(text).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def for_an_audit(problem: Exception, stage: str) -> str:
+    """Return a ``problem`` with the network of a ``stage`` in the words of an audit's own parameters."""
+    said = str(problem)
+    for words, own in _OWN_WORDS.items():
+        said = said.replace(words, own.format(stage=stage))
+    return said

@@ -1,6 +1,7 @@
 """``biastransfer audit``."""
 
 import argparse
+import sys
 
 WHAT = "audit a network, or one before and after finetuning, on pictures of one's own"
 EXAMPLES = """\
@@ -45,9 +46,13 @@ def run(given: argparse.Namespace) -> int:
     from biastransfer.audit import audit
 
     options = {name: value for name, value in vars(given).items() if name != "command"}
-    done = audit(options.pop("before"), options.pop("after"), **options)
+    done = audit(options.pop("before"), options.pop("after"), **options, report=_say)
     print(*done.facts["answer"], sep="\n")
     for one in done.facts["rules"]:
         print(f"fail on {one['rule']}: {one['decision']} ({one['because']})")
     print(*(file for file in (done.html, done.json) if file), sep="\n")
     return 0 if done.passed else 1
+
+
+def _say(stage: str) -> None:
+    print(stage, file=sys.stderr, flush=True)  # beside the bars that a terminal shows, and into a log
