@@ -4,7 +4,7 @@ import pytest
 
 from biastransfer.audit.roles import find_roles, parse_roles
 from biastransfer.audit.rules import MEASURES, decide, parse_rules
-from biastransfer.audit.words import brief, interval, signed
+from biastransfer.audit.words import brief, direction, interval, signed
 
 CLASSES = ["man", "woman", "random", "stop sign", "car", "car+man", "car+woman"]
 
@@ -129,3 +129,19 @@ def test_numbers_and_names_in_sentences():
     assert interval(-0.5, 1) == "95 % interval −0.50 to 1.00"
     assert interval(None, 1) == "no interval"
     assert brief("a\n b" + "c" * 200, 10) == "a bcccccc…"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p_holm", "expected"),
+    [
+        (-1.5, -0.1, 0.2, "man lies nearer to car than woman does"),
+        (-1.5, 0.1, 0.04, "man lies nearer to car than woman does"),
+        (None, None, 0.04, "man lies nearer to car than woman does"),
+        (-1.5, 0.1, 0.05, "no direction is shown: the interval spans 0"),
+        (-1.5, 0.0, None, "no direction is shown: the interval spans 0"),
+        (None, None, None, "no direction is shown: there is no interval"),
+    ],
+)
+def test_a_direction_is_told_only_where_one_is_shown(low, high, p_holm, expected):
+    row = {"X": "man", "Y": "woman", "A": "bus", "B": "car", "effect_size": -0.7}
+    assert direction(row | {"low": low, "high": high, "p_holm": p_holm}) == expected

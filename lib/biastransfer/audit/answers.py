@@ -2,7 +2,7 @@
 
 from math import inf, nan
 
-from biastransfer.audit.words import brief, interval, signed
+from biastransfer.audit.words import brief, direction, interval, signed
 
 MAXIMUM = {"d": "effect_size", "low": "low", "high": "high"}
 SMALL = 5  # pictures: below it an interval over pictures says next to nothing
@@ -109,14 +109,12 @@ def _association(facts: dict) -> str:
             continue
         top = max(own, key=lambda row: abs(row["effect_size"]))
         found = sum((row["p_holm"] if row["p_holm"] is not None else inf) < 0.05 for row in own)
-        nearer = top["A"] if top["effect_size"] > 0 else top["B"]
         size = f"{signed(top['effect_size'])} ({interval(top['low'], top['high'])})"
         stand = "do" if parts else "associations stand after correction"
         when = stage if facts["networks"]["after"] else "in this network"
         parts.append(
             f"{when}, {found} of {len(own)} {stand}, the "
-            f"largest d = {size} for {_pair(top)}, where {brief(top['X'])} lies nearer "
-            f"to {brief(nearer)} than {brief(top['Y'])} does"
+            f"largest d = {size} for {_pair(top)}, where {direction(top)}"
         )
     return (
         _sentence("; ".join(parts)) if parts else "No association could be computed: all of them are equal."
@@ -188,8 +186,9 @@ def _ground(facts: dict) -> str:
     )
     when = "After, " if facts["networks"]["after"] else ""
     return (
-        f"{when}{len(_larger(last))} of {len(last)} associations are larger than {n} networks of the same "
-        f"architecture give on the same pair without having learned (|d| up to {edge:.2f}){smallest}."
+        f"{when}{len(_larger(last))} of {len(last)} associations are larger than under {n} "
+        f"network{'' if n == 1 else 's'} of the same architecture that never learned, on the same pair "
+        f"(|d| up to {edge:.2f}){smallest}."
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from pandas import DataFrame
 
 from biastransfer import paths
 from biastransfer.analysis_sets import AnalysisSet, load_set
@@ -122,9 +123,8 @@ def audit(
     report(f"similarities, associations and scores, {resamples} resamples of the pictures")
     numbers = measure(vectors, found, resamples=resamples, seed=seed)
     explained = explain(networks, vectors, telling(vectors), maps, fill=fill, seed=seed, report=report)
-    report("the pictures themselves: copies, imbalance, damage")
     settings = {"seed": seed, "resamples": resamples, "untrained": untrained, "fill": fill}
-    facts = collect(networks, known, found, vectors, numbers, lint(known), explained, settings)
+    facts = collect(networks, known, found, vectors, numbers, _linted(known, report), explained, settings)
     facts |= {"answer": answers.answer(facts), "cannot_show": answers.cannot_show(facts)}
     facts["rules"] = decide(rules, facts)
     figures = draw(numbers, found, networks.names)
@@ -162,6 +162,11 @@ def _pictures(pictures, root: str, scale: float, seed: int) -> AnalysisSet:
         raise ValueError(
             f"pictures must be a folder or the name of a set; {pictures} is no folder, and {problem}"
         ) from None
+
+
+def _linted(known: AnalysisSet, report: Callable[[str], object]) -> DataFrame:
+    report("the pictures themselves: copies, imbalance, damage")
+    return lint(known)
 
 
 def _write(file: str | os.PathLike | None, text: str) -> None:

@@ -31,6 +31,24 @@ def signed(value: float, digits: int = 2) -> str:
     return shown.replace("-", "−") if shown.strip("-0.") else shown.removeprefix("-")
 
 
+def direction(row: dict, level: float = 0.05) -> str:
+    """Return which attribute lies nearer to which object, or that no direction is shown.
+
+    Parameters
+    ----------
+    row : dict
+        An association: X, Y, A, B, effect_size, low, high, p_holm.
+    level : float
+        A direction is shown where the interval excludes 0, or where p_holm is below this.
+    """
+    low, high, p = (row[name] for name in ("low", "high", "p_holm"))
+    known = low is not None and high is not None
+    if not (known and (low > 0 or high < 0)) and not (p is not None and p < level):
+        return f"no direction is shown: {'the interval spans 0' if known else 'there is no interval'}"
+    nearer = row["A"] if row["effect_size"] > 0 else row["B"]
+    return f"{brief(row['X'])} lies nearer to {brief(nearer)} than {brief(row['Y'])} does"
+
+
 def brief(text: str, longest: int = LONGEST) -> str:
     """Return a text on one line and not longer than ``longest``: names may be anything.
 
