@@ -225,6 +225,34 @@ def test_nulls_lie_behind_each_association_and_score():
     assert [tuple(line.get_xdata()) for line in ax.lines].count((-0.2, 0.4)) == 2
 
 
+def lying(ax, x):
+    """Return how high each line between the ends ``x`` lies."""
+    return [line.get_ydata()[0] for line in ax.lines if tuple(line.get_xdata()) == x]
+
+
+def test_nulls_lie_behind_each_similarity_that_the_legend_promises_them_for():
+    columns = {"untrained_low": 0.8, "untrained_median": 0.85, "untrained_high": 0.9, "thumbnail": 0.3}
+    figure = plots.similarities(similarity_rows().assign(**columns))
+    for ax in figure.axes:
+        assert lying(ax, (0.8, 0.9)) == [0, 1]
+        assert [x for x, *_ in markers(ax, "x")] == [0.3, 0.3]
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert {"untrained networks: range and median", "colour and layout alone"} <= set(named)
+
+
+@pytest.mark.parametrize("after", [(0.1, 0.2, 0.3), (NAN, NAN, NAN)])
+def test_networks_of_two_architectures_have_a_band_each_beside_their_marker(after):
+    names = ["untrained_low", "untrained_median", "untrained_high"]
+    frame = association_rows()[:2].assign(thumbnail=0.25)
+    frame[names] = [(-0.2, 0.1, 0.4), after]
+    [ax] = plots.associations(frame).axes
+    [before] = [line.get_ydata()[0] for line in ax.lines if line.get_marker() == "o"]
+    [finetuned] = [line.get_ydata()[0] for line in ax.lines if line.get_marker() == "D"]
+    assert lying(ax, (-0.2, 0.4)) == [before]
+    assert lying(ax, (0.1, 0.3)) == ([finetuned] if after[0] == 0.1 else [])
+    assert len(markers(ax, "x")) == 1
+
+
 def test_several_untrained_networks_are_one_grey_row_from_smallest_to_largest():
     rows = similarity_rows("random", seeds=()).assign(stage="untrained")
     figure = plots.similarities(rows)

@@ -18,7 +18,8 @@ def similarities(frame: pd.DataFrame, kinds: Sequence[str] = ("intra", "inter"))
     Parameters
     ----------
     frame : DataFrame
-        Columns backbone, stage, seed, kind, item, value, low, high; items in drawing order.
+        Columns backbone, stage, seed, kind, item, value, low, high; items in drawing order; where it has
+        untrained_low, untrained_median, untrained_high and thumbnail, the nulls behind each row.
     kinds : sequence of str
         Which of "intra" and "inter" become columns.
 
@@ -36,6 +37,7 @@ def similarities(frame: pd.DataFrame, kinds: Sequence[str] = ("intra", "inter"))
     for row, backbone in zip(axes, backbones, strict=True):
         for ax, kind, slot in zip(row, kinds, slots, strict=True):
             part = frame[(frame["backbone"] == backbone) & (frame["kind"] == kind)]
+            baselines.bands(ax, part, slot)
             draw_change(ax, part, slot, labels=[readable(item) for item in slot])
             colour_labels(ax, slot)
             ax.set_title(f"{baselines.titled(backbone) if ax is row[0] else ''}\n{kind}-class")
@@ -62,7 +64,7 @@ def associations(frame: pd.DataFrame, *, level: float = 0.05, p: str = "p_holm")
     slot = slots_of(frame["item"].unique(), grouped=False)
     columns = min(2, len(backbones))
     rows = -(-len(backbones) // columns)
-    size = (WIDTH, (0.37 * len(slot) + 0.55) * rows + 1.0)
+    size = (WIDTH, (0.37 * max(2, len(slot)) + 0.55) * rows + 1.0)
     figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True)
     for ax in axes.flat[len(backbones) :]:
         ax.set_axis_off()
@@ -198,12 +200,11 @@ def draw_change(ax: Axes, part: pd.DataFrame, slots: dict[str, float], labels, f
 
     ``labels`` name the places; a marker is hollow where ``filled``, by the rows' index, is False.
     """
-    seeds = sorted(part.loc[part["stage"] == "finetuned", "seed"].unique())
-    lane = {("finetuned", seed): 0.12 + 0.17 * k for k, seed in enumerate(seeds)}
+    lane = baselines.lanes(part)
     for index, row in part.iterrows():
         look = STAGES[row["stage"]]
         colour = NULL if row["backbone"] in baselines.TITLES else look["color"]
-        at = slots[row["item"]] + lane.get((row["stage"], row["seed"]), -0.17 if seeds else 0.0)
+        at = slots[row["item"]] + lane[row["stage"], row["seed"]]
         face = colour if filled is None or filled[index] else "white"
         _interval(ax, row["low"], row["high"], at, colour)
         ax.plot(row["value"], at, look["marker"], color=colour, markerfacecolor=face, markersize=5)
