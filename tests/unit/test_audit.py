@@ -353,6 +353,18 @@ def test_pictures_in_two_classes_small_classes_and_damage_are_said(pictures, tmp
     assert "error" in {row["severity"] for row in done.facts["pictures"]["findings"]}
 
 
+def test_equal_findings_of_several_classes_are_one_line_of_the_report(pair):
+    findings = pair.facts["pictures"]["findings"]
+    assert {row["check"] for row in findings} == {"small class", "licence gap"}
+    assert len(findings) == 2 * len(CLASSES)
+    page = pair.html.read_text()
+    assert "worth knowing about the set: 2 findings<" in page
+    assert page.count("no licence is stated") == 1
+    [line] = [line for line in page.splitlines() if "fewer than 10 pictures" in line]
+    assert ", ".join(CLASSES) in line or ", ".join(sorted(CLASSES)) in line
+    assert '<td class="n">36</td>' in line
+
+
 # ---- the command, and what it cannot take
 
 

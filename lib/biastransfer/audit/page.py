@@ -43,7 +43,32 @@ def render(facts: dict, figures: dict[str, str], explained: Sequence[Explained])
     template = pages.get_template("report.html.j2")
     style = resources.files("biastransfer.audit").joinpath("report.css").read_text(encoding="utf-8")
     maps = [(one, _by_stage(one)) for one in explained]
-    return template.render(facts=facts, figures=figures, maps=maps, limits=limits(), style=style)
+    findings = grouped(facts["pictures"]["findings"])
+    shown = {"figures": figures, "maps": maps, "findings": findings, "limits": limits(), "style": style}
+    return template.render(facts=facts, **shown)
+
+
+def grouped(findings: Sequence[dict]) -> list[dict]:
+    """Return ``findings`` of the linter with one row for those that say the same of several classes.
+
+    Examples
+    --------
+    >>> one = {"severity": "note", "check": "licence gap", "what": "no licence is stated", "ids": "a", "n": 2}
+    >>> grouped([one | {"class": "car"}, one | {"class": "man"}])[0]["class"]
+    'car, man'
+    """
+    rows: dict[tuple, list[dict]] = {}
+    for one in findings:
+        rows.setdefault((one["severity"], one["check"], one["what"]), []).append(one)
+    return [
+        {
+            **same[0],
+            "class": ", ".join(dict.fromkeys(one["class"] for one in same)),
+            "n": sum(one["n"] for one in same),
+            "ids": ";".join(one["ids"] for one in same if one["ids"]),
+        }
+        for same in rows.values()
+    ]
 
 
 def limits() -> list[tuple[str, list[str]]]:
