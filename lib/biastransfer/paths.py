@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -155,6 +156,40 @@ def replacing(path: Path | str) -> Iterator[Path]:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def check_writable(path: Path | str | None, name: str) -> None:
+    """Refuse a ``path`` that cannot be written, before the work that goes there; ``name`` says whose it is.
+
+    Parameters
+    ----------
+    path : path-like or None
+        None where nothing is to be written.
+    name : str
+        Of the option or parameter.
+
+    Raises
+    ------
+    ValueError
+        A folder, a place that nothing can be written to, or a name that no file can have.
+    """
+    if path is None:
+        return
+    if os.path.isdir(path):
+        raise ValueError(f"{name} must be a file to write; {path} is a folder. Name a file in it.")
+    place = Path(path).absolute().parent
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(path)  # says of a name that it is too long, and of a parent that it is a file
+        while not place.exists():  # `replacing` makes what is missing
+            place = place.parent
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as problem:
+        raise ValueError(
+            f"{name} must be a file that can be written; {path} cannot be ({problem.strerror}). "
+            "Name a file in a folder of your own."
+        ) from None
 
 
 def write_csv(frame, path: Path | str) -> Path:

@@ -441,7 +441,16 @@ def test_the_library_tells_each_stage_to_whom_asks_and_prints_nothing(pictures, 
         ),
         ({"roles": ["objects=man,car"]}, "a class has one role; 'man' has two"),
         ({"untrained": -1}, "untrained must be at least 0; got -1"),
-        ({"out": "."}, "out must be a file to write; . is a folder. Name a file in it"),
+        ({"out": "."}, r"out \(--out\) must be a file to write; . is a folder. Name a file in it"),
+        (
+            {"json": f"{__file__}/a.json"},
+            r"json \(--json\) must be a file that can be written; .*a.json cannot be \(Not a directory\)",
+        ),
+        ({"out": 300 * "a"}, r"out \(--out\) must be .*; a+ cannot be \(File name too long\). Name a file"),
+        (
+            {"root": "sets"},
+            r"root \(--root\) must be left out beside a folder of pictures: .* got 'sets' and",
+        ),
         ({"roles": ["attributes=man,man"]}, "a class has one role; 'man' is named twice"),
         ({"out": "one.html", "json": "./one.html"}, "out and json must be two files; both are one.html"),
         ({"before_architecture": "resnet18"}, "got the name 'thumbnail'. Leave before_architecture out"),
@@ -452,8 +461,10 @@ def test_the_library_tells_each_stage_to_whom_asks_and_prints_nothing(pictures, 
 )
 def test_what_cannot_be_is_said_in_one_sentence(pictures, tmp_path, change, message):
     call = {"before": "thumbnail", "pictures": pictures, "out": tmp_path / "r.html"} | change
+    told = []
     with pytest.raises(ValueError, match=message):
-        audit(call.pop("before"), **call)
+        audit(call.pop("before"), **call, report=told.append)
+    assert told == [], "before any network runs"
     assert not (tmp_path / "r.html").exists()
 
 

@@ -139,6 +139,30 @@ def test_fetch_lists_what_there_is(capsys, sources):
     assert out == "a  [both]  12 MB\n    y; licence: x\n"
 
 
+def test_a_reader_that_goes_away_ends_a_list_quietly(sources, own_folder):
+    sources(**{f"file{number}": (b"a", {}) for number in range(2000)})
+    environment = os.environ | {"BIASTRANSFER_ROOT": str(own_folder)}
+    words = [sys.executable, "-m", "biastransfer.cli", "fetch", "--list"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = subprocess.Popen(words, env=environment, text=True, **pipes)
+    assert running.stdout.readline().startswith("file0  ")
+    running.stdout.close()
+    assert running.stderr.read() == ""
+    assert running.wait() == 141
+
+
+def test_a_table_that_cannot_be_written_stops_before_the_work(capsys, server, sources, tmp_path):
+    raw = sources(a=(b"aa", {}))
+    (tmp_path / "file").touch()
+    for words in (["fetch", "a"], ["lint", "--folder", tmp_path / "gone"]):
+        status, out, err = called(capsys, *words, "--csv", tmp_path / "file" / "ends.csv")
+        assert (status, out) == (2, "")
+        assert (
+            f"{words[0]}: --csv must be a file that can be written; {tmp_path / 'file' / 'ends.csv'}" in err
+        )
+    assert not (raw / "in" / "a").exists()
+
+
 def test_fetch_gets_a_set_by_its_name(capsys, server, sources, own_folder, tmp_path):
     sources(a=(b"aa", {"group": ["coco"]}))
     place = {"url": f"{server.url}/{{split}}/{{id}}.jpg", "splits": ["val2017"], "path": "coco"}
@@ -207,6 +231,17 @@ def test_lint_ends_with_1_where_there_is_an_error_and_says_which(capsys, picture
     [line] = [line for line in out.splitlines() if "error" in line and "in two classes" in line]
     assert "man | woman" in line
     assert pd.read_csv(tmp_path / "found.csv")["severity"].tolist().count("error") == 1
+
+
+def test_lint_counts_one_class_as_one_and_takes_no_root_beside_a_folder(capsys, pictures):
+    for file in (pictures / "woman").iterdir():
+        file.unlink()
+    (pictures / "woman").rmdir()
+    words = ["lint", "--folder", pictures, "--headers-only"]
+    assert called(capsys, *words)[1].splitlines()[0] == "set: 12 pictures in 1 class"
+    status, out, err = called(capsys, *words, "--root", "sets")
+    assert (status, out) == (2, "")
+    assert err.startswith("biastransfer lint: --root must be left out beside --folder")
 
 
 def test_lint_of_a_set_against_what_a_model_is_trained_on(capsys, pictures, tmp_path):

@@ -143,8 +143,7 @@ def _check(counts: Mapping[str, int], files: Mapping[str, str | os.PathLike | No
     if len(set(written)) < len(written):
         raise ValueError(f"{' and '.join(files)} must be two files; both are {files['out']}. Rename one.")
     for name, file in files.items():
-        if file is not None and os.path.isdir(file):
-            raise ValueError(f"{name} must be a file to write; {file} is a folder. Name a file in it.")
+        paths.check_writable(file, f"{name} (--{name})")
 
 
 def _roles(roles, classes: Sequence[str]) -> Mapping[str, Sequence[str]] | None:
@@ -155,6 +154,11 @@ def _pictures(pictures, root: str, scale: float, seed: int) -> AnalysisSet:
     if isinstance(pictures, AnalysisSet):
         return pictures
     if os.path.exists(pictures):
+        if root:
+            raise ValueError(
+                f"root (--root) must be left out beside a folder of pictures: it says where a set by name "
+                f"lies; got {str(root)!r} and the folder {pictures}."
+            )
         return load_set("folder", root=pictures)
     try:
         return load_named(str(pictures), root=root, scale=scale, seed=seed)

@@ -5,6 +5,7 @@ rule of an audit failed); 2 the question is (an unknown name, a missing folder).
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -32,7 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     try:
-        return COMMANDS[given.command].run(given)
+        status = COMMANDS[given.command].run(given)
+        sys.stdout.flush()  # here, where a reader that went away is still known
+        return status
+    except BrokenPipeError:  # as `| head` leaves it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python still flushes
+        return 141  # as a shell says of a program that the closed pipe ended
     except KeyboardInterrupt:
         print("stopped; what came so far is kept", file=sys.stderr)
         return 130

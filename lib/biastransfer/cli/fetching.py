@@ -48,6 +48,7 @@ def run(given: argparse.Namespace) -> int:
         return 0
     if not (given.names or given.set_name or given.target):
         raise ValueError("name what to fetch: files or groups, --set or --target; --list prints all names.")
+    paths.check_writable(given.csv, "--csv")
     patience = {name: getattr(given, name) for name in _PATIENCE}
     where = {"root": given.root, "folder": given.folder, **patience}
     reports = []

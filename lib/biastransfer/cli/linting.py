@@ -39,7 +39,12 @@ def run(given: argparse.Namespace) -> int:
     from biastransfer.analysis_sets.lint import lint
     from biastransfer.analysis_sets.named import load_named
 
+    paths.check_writable(given.csv, "--csv")
     if given.folder:
+        if given.root:
+            raise ValueError(
+                f"--root must be left out beside --folder, it belongs to --set; got {given.root}."
+            )
         pictures = load_set("folder", root=given.folder)
     else:
         pictures = load_named(given.set_name, root=given.root, scale=given.scale, seed=given.seed)
@@ -49,7 +54,9 @@ def run(given: argparse.Namespace) -> int:
     found = lint(pictures, training=training, near=not given.headers_only)
     if given.csv:
         paths.write_csv(found, given.csv)
-    print(f"{pictures.name}: {len(pictures.items)} pictures in {len(pictures.classes)} classes")
+    n, classes = len(pictures.items), len(pictures.classes)
+    sizes = f"{n} picture{'' if n == 1 else 's'} in {classes} class{'' if classes == 1 else 'es'}"
+    print(f"{pictures.name}: {sizes}")
     if len(found):
         ids = [one if len(one) <= _WIDEST else f"{one[: _WIDEST - 1]}…" for one in found["ids"]]
         shown = found.assign(ids=ids)[["severity", "check", "class", "n", "ids", "what"]]
