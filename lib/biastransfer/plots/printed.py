@@ -61,16 +61,9 @@ def printed_associations(frame: pd.DataFrame) -> Figure:
         )
         mark = "−" if row.p > 0.95 else mark
         colour = "white" if abs(row.d) > 0.7 else INK
-        text = f"{row.d:.2f}".replace("-", "−") + (f" {mark}" if mark else "")
-        ax.text(
-            pairs.index(row.pair),
-            order.index(row.row),
-            text,
-            ha="center",
-            va="center",
-            color=colour,
-            fontsize=8.5,
-        )
+        text = f"{round(row.d, 2) + 0.0:.2f}".replace("-", "−") + (f" {mark}" if mark else "")
+        at, style = (pairs.index(row.pair), order.index(row.row)), {"color": colour, "fontsize": 8.5}
+        ax.text(*at, text, ha="center", va="center", **style)
     ax.set_xticks(range(len(pairs)), pairs, fontsize=8.5)
     ax.set_yticks(range(len(order)), order)
     ax.tick_params(length=0)
@@ -78,7 +71,8 @@ def printed_associations(frame: pd.DataFrame) -> Figure:
         spine.set_visible(False)
     for y in range(2, len(order), 2):
         ax.axhline(y - 0.5, color="white", linewidth=2.5)
-    figure.colorbar(image, ax=ax, label="effect size d as printed", shrink=0.5, aspect=40, location="top")
+    label = "effect size d as printed\n← woman closer to upper   |   man closer to upper →"
+    figure.colorbar(image, ax=ax, label=label, shrink=0.8, aspect=60, location="top")
     figure.supxlabel(
         "◆ p < .05 after Holm   ◇ after Benjamini–Yekutieli   · uncorrected   − the other way (1 − p < .05)",
         fontsize=9,
@@ -99,7 +93,7 @@ def printed_p_against_z(frame: pd.DataFrame) -> Figure:
     z = np.linspace(-4.2, 9.3, 300)
     from_z = pd.DataFrame({"z": z}).assign(p=[_tail(value) for value in z])
     ax.plot(from_z["z"], from_z["p"], color=NULL, linewidth=1.2)
-    ax.annotate("normal tail of z", (5.0, _tail(5.0)), (5.5, 3e-6), color=NULL, fontsize=9)
+    ax.annotate("normal tail of z", (4.9, _tail(4.9)), (5.1, 6e-7), color=NULL, fontsize=9)
     for fits, face in ((True, POINT), (False, OTHER)):
         part = frame[frame["fits"] == fits]
         ax.plot(
@@ -141,5 +135,6 @@ def items_for_power(frame: pd.DataFrame) -> Figure:
     )
     ax.set(yscale="log", xlabel="difference of two scores", ylabel="items in each score")
     ax.set_xlim(right=frame["difference"].max() * 1.22)
+    ax.yaxis.set_major_formatter("{x:,.0f}")
     plt.close(figure)
     return figure
