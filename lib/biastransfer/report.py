@@ -97,7 +97,8 @@ def side_by_side(
         Tidy. With stage and seed in it, ``network`` may be a column: the stage, or "finetuned, seed 0";
         where it has low and high, ``95 % interval``.
     rows, columns : sequence of str
-        Columns of `frame` whose values make the rows and the groups, in the order in which they occur.
+        Columns of `frame` whose values make the rows and the groups, in the order in which they occur;
+        groups that share their first value stand together.
     values : sequence of str
         What each group shows; with one value the groups have no third heading.
 
@@ -127,6 +128,7 @@ def side_by_side(
         key if len(key) > 1 else key[0]: part.set_index(list(rows))[list(values)] for key, part in groups
     }
     wide = pd.concat(parts, axis=1, sort=False)
+    wide = wide[list(dict.fromkeys(wide.columns.get_level_values(0)))]
     if len(values) == 1:
         wide.columns = wide.columns.droplevel(-1)
     named = {"col_level": wide.columns.nlevels - 1} if wide.columns.nlevels > 1 else {}
