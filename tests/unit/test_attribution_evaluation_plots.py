@@ -27,6 +27,13 @@ def labels(ax):
     return [text.get_text() for text in ax.get_yticklabels()]
 
 
+def inside(ax):
+    """Say whether everything that the axes hold lies within their limits."""
+    (left, right), (bottom, top) = ax.get_xlim(), sorted(ax.get_ylim())
+    box = ax.dataLim
+    return left <= box.x0 and box.x1 <= right and bottom <= box.y0 and box.y1 <= top
+
+
 def scores():
     rows = []
     for k, (method, fill) in enumerate(MAPS):
@@ -88,6 +95,19 @@ def test_curves_have_a_panel_a_metric_and_fill():
     figure = plots.faithfulness_curves(pd.DataFrame(rows))
     assert titles(figure) == ["deletion, mean", "deletion, blur", "insertion, blur"]
     assert figure.axes[2].get_xlabel() == "share of pixels inserted"
+
+
+def test_nothing_is_cut_off():
+    """A later panel may be higher, a similarity far below 0, and an interval of the probe below chance."""
+    part = pd.DataFrame({"method": "lime", "fraction": [0.0, 1.0], "mean": 0.4, "low": 0.3, "high": 0.5})
+    panels = [part.assign(metric="deletion", metric_fill=fill) for fill in ("mean", "blur")]
+    panels[1]["high"] = 0.9
+    assert all(map(inside, plots.faithfulness_curves(pd.concat(panels)).axes[:2]))
+    row = {"method": "lime", "setting": "head", "metric": "ssim", "value": -0.6, "low": -0.8, "high": -0.4}
+    assert inside(plots.sanity(pd.DataFrame([row])).axes[0])
+    kinds = [("nothing", "present"), ("nothing", "absent"), ("mean", "removed"), ("mean", "mask only")]
+    frame = pd.DataFrame(kinds, columns=["fill", "pictures"])
+    assert inside(plots.remaining_signal(frame.assign(what="object", auc=0.5, low=0.1, high=0.9)).axes[0])
 
 
 def test_similarities_are_drawn_by_sweep_and_by_method():

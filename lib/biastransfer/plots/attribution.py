@@ -49,7 +49,7 @@ def remaining_signal(frame: pd.DataFrame) -> Figure:
             _point(ax, part.loc[(fill, "removed")], at - 0.12, look["color"], look["marker"], "auc")
             _point(ax, part.loc[(fill, "mask only")], at + 0.18, NULL, "x", "auc")
         ax.axvline(0.5, color=INK, linewidth=0.8, linestyle=":", zorder=0)
-        ax.set(title=what, xlabel="AUC of a probe", xlim=(0.28, 1.04))
+        ax.set(title=what, xlabel="AUC of a probe", xlim=(min(0.28, frame["low"].min() - 0.04), 1.04))
         _rows(ax, range(len(labels)), labels)
     handles = [
         Line2D([], [], color=INK, marker="o", linestyle="", label="thing removed by the fill"),
@@ -79,8 +79,10 @@ def faithfulness_curves(frame: pd.DataFrame) -> Figure:
             one = part[part["method"] == method]
             ax.fill_between(one["fraction"], one["low"], one["high"], color=colour, alpha=0.08, linewidth=0)
             ax.plot(one["fraction"], one["mean"], line, color=colour, linewidth=1.6)
-        ax.set(title=f"{metric}, {fill}", xlim=(0, 1), ylim=(0, None), xticks=[0, 0.25, 0.5, 0.75, 1])
+        ax.set(title=f"{metric}, {fill}", xlim=(0, 1))
+        ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
         ax.set_xlabel("share of pixels inserted" if metric == "insertion" else "share of pixels removed")
+    axes[0, 0].set_ylim(0, None)  # shared, so below the highest band of all panels
     for ax in axes[:, 0]:
         ax.set_ylabel("score of the class")
     looks = {name: _METHODS[name] for name in _METHODS if name in set(frame["method"])}
@@ -183,6 +185,7 @@ def _lanes(frame: pd.DataFrame, looks: Mapping[str, Mapping], label: str) -> Fig
     """Draw values by ``row``, a lane below the other by ``lane``, a panel a measure."""
     names, kinds, measures = (list(frame[key].unique()) for key in ("row", "lane", "metric"))
     size = (WIDTH, (0.15 * len(kinds) + 0.14) * len(names) + 1.1)
+    left = min(-0.35, frame[["value", "low"]].min().min() - 0.05)
     figure, axes = plt.subplots(1, len(measures), figsize=size, squeeze=False, sharey=True, sharex=True)
     for ax, measure in zip(axes[0], measures, strict=True):
         for lane, kind in enumerate(kinds):
@@ -191,7 +194,7 @@ def _lanes(frame: pd.DataFrame, looks: Mapping[str, Mapping], label: str) -> Fig
                 at = names.index(one.row) + 0.24 * (lane - (len(kinds) - 1) / 2)
                 _point(ax, one._asdict(), at, **looks[kind])
         ax.axvline(0, color=INK, linewidth=0.8, linestyle=":", zorder=0)
-        ax.set(title=_MEASURES.get(measure, measure), xlim=(-0.35, 1.08), xticks=[0, 0.5, 1])
+        ax.set(title=_MEASURES.get(measure, measure), xlim=(left, 1.08), xticks=[0, 0.5, 1])
         _rows(ax, range(len(names)), names)
     handles = [Line2D([], [], linestyle="", label=label.format(kind), **looks[kind]) for kind in kinds]
     figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1)
