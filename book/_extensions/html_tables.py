@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 PAGE = re.compile(r'href="page:([^"]+)"')
+LONG = 90  # characters beyond which a cell is prose: it may break within a word and keeps its width
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[str | tuple[str, str]]], caption: str) -> str:
@@ -21,7 +22,7 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str | tuple[str, st
 
 def _cell(cell: str | tuple[str, str]) -> str:
     if isinstance(cell, str):
-        return f"<td>{html.escape(cell)}</td>"
+        return f"<td{' class=long' * (len(cell) > LONG)}>{html.escape(cell)}</td>"
     text, page = cell
     return f'<td><a href="page:{html.escape(page, quote=True)}">{html.escape(text)}</a></td>'
 

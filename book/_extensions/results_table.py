@@ -12,6 +12,11 @@ from sphinx.util.docutils import SphinxDirective
 from biastransfer import paths
 
 
+def grouped(text: str) -> str:
+    """Return a whole number of five digits or more with its thousands apart, other text as it is."""
+    return f"{int(text):,}" if text.isascii() and text.isdigit() and len(text) > 4 else text
+
+
 class ResultsTable(SphinxDirective):
     """The rows of a CSV below ``data/results``; cells are text, never markup."""
 
@@ -27,7 +32,8 @@ class ResultsTable(SphinxDirective):
             return [nodes.paragraph(text, text, classes=["not-built"])]
         table = pd.read_csv(file, dtype=str, keep_default_na=False)
         shown = [name.strip() for name in self.options.get("columns", ",".join(table.columns)).split(",")]
-        heads = [name.replace("_", " ").capitalize() for name in shown]
+        heads = [name.replace("_", " ").capitalize().replace(" mib", ", MiB") for name in shown]
+        table = table.map(grouped)
         caption = self.options["caption"].replace("{n}", str(len(table)))
         body = html_table(heads, table[shown].itertuples(index=False, name=None), caption)
         return [nodes.raw("", f'{body}<p class="table-csv">{link(file)}</p>', format="html")]

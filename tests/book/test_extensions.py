@@ -186,11 +186,19 @@ def test_a_kept_ratio_is_shown_with_its_machine(results, monkeypatch, capsys):
     monkeypatch.setattr(record, "machine", lambda: "A <processor>, 2 processors")
     record.ratio("ours / theirs", 0.51239, "≤ 1", "note")
     record.keep("more", 12349.678)
+    record.keep("more", 12349.678)
+    record.keep("slower / allowed", 1.2, "≤ 1")
+    record.keep("faster / asked for", 3.1, "≥ 3")
     file = record.write("/somewhere/bench_mark.py", clock="wall")
     assert capsys.readouterr().out == "ours / theirs: 0.512 (must be ≤ 1; note)\n"
-    shown = benchmark_tables.section(file)
-    assert "<td>ours / theirs</td><td>0.5124</td><td>≤ 1</td><td>note</td>" in shown
-    assert "<td>more</td><td>12350</td><td>–</td>" in shown
+    made = benchmark_tables.section(file)
+    title, body = made.children
+    shown = body.astext()
+    assert (title.astext(), made["ids"]) == ("Bench mark", ["benchmark-bench-mark"])  # in "On this page"
+    assert "<td>ours / theirs (note)</td><td>0.512</td><td>≤ 1</td>" in shown
+    assert shown.count("<td>more</td><td>12,350</td><td>–</td>") == 1
+    assert "<td>slower / allowed</td><td>1.2</td><td>≤ 1, missed</td>" in shown
+    assert "<td>faster / asked for</td><td>3.1</td><td>≥ 3</td>" in shown
     assert "Bench mark: A &lt;processor&gt;, 2 processors, " in shown
     assert "clock wall" in shown
     assert 'href="page-data:benchmarks/bench_mark.csv"' in shown
