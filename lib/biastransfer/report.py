@@ -118,8 +118,9 @@ def side_by_side(
         named = ("finetuned, seed " + frame["seed"].astype(str)).mask(before, frame["stage"])
         frame = frame.assign(network=named)
     if {"low", "high"} <= set(frame):
-        spans = zip(frame["low"], frame["high"])
-        shown = [NONE if pd.isna(a) else f"{a:.2f} to {b:.2f}" for a, b in spans]
+        ends = frame[["low", "high"]]
+        spec = ".2f" if ends.abs().max(axis=None) >= 0.5 else ".3f"  # small values show their sign
+        shown = [NONE if pd.isna(a) else f"{_cell(a, spec)} to {_cell(b, spec)}" for a, b in ends.to_numpy()]
         frame = frame.assign(**{"95 % interval": shown})
     if frame.empty:
         return frame.reindex(columns=list(rows))
@@ -170,8 +171,7 @@ def run_line(run: str, page: str, *, seed: int, device: str = "", committed: boo
         Run, commit ("-dirty" with changes), seed, seconds; on a second line versions and device.
     """
     if committed:
-        facts = _recorded(run, page)
-        if not facts:
+        if not (facts := _recorded(run, page)):
             return f"run {run} · committed; the run that made these results kept no facts"
         return f"committed · {_sentence(facts)} · shown at commit {_commit()}"
     facts = {

@@ -93,7 +93,10 @@ def left_after(removal: pd.DataFrame, kind: str = "difference") -> pd.DataFrame:
     chosen = removal[(removal["object"] == ALL) & (removal["kind"] == kind) & removal["value"].notna()].copy()
     for name in ("left", "share"):
         bounds = zip(chosen[f"{name}_low"], chosen[f"{name}_high"])
-        chosen[f"{name}, 95 %"] = [f"{a:.2f} to {b:.2f}" if np.isfinite(a) else np.nan for a, b in bounds]
+        spec = ".3f" if (name, kind) == ("left", "difference") else ".2f"
+        chosen[f"{name}, 95 %"] = [
+            f"{a:{spec}} to {b:{spec}}" if np.isfinite(a) else np.nan for a, b in bounds
+        ]
     whole = chosen["removed"] == "nothing"
     chosen.loc[whole, "fill"] = "–"
     repeated = whole & chosen.duplicated(["stage", "seed", "removed"])
