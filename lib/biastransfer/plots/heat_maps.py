@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from .style import INK, WIDTH
 
-_SHORT = {"meaningful_perturbation": "MP", "sliding_patch": "sliding patch", "lime": "LIME", "rise": "RISE",
+SHORT = {"meaningful_perturbation": "MP", "sliding_patch": "sliding patch", "lime": "LIME", "rise": "RISE",
           "gradcam": "Grad-CAM", "smoothgrad": "SmoothGrad", "integrated_gradients": "integrated gradients",
           "gaussian_map": "centred Gaussian", "random_map": "random map"}  # fmt: skip
 _SIGNED = LinearSegmentedColormap.from_list("signed", ["#2166AC", "#B0B0B0", "#B2182B"])
@@ -24,7 +24,7 @@ def titled(method: str, fill: str = "none") -> str:
     >>> titled("lime", "blur"), titled("gradcam")
     ('LIME, blur', 'Grad-CAM')
     """
-    name = _SHORT.get(method, method.replace("_", " "))
+    name = SHORT.get(method, method.replace("_", " "))
     return name if fill in ("none", "black") else f"{name}, {fill.removeprefix('scenes-')}"
 
 
