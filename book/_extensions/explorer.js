@@ -60,7 +60,7 @@
   function plot(rows) {
     const width = Math.max(280, Math.min(box.clientWidth, 760));
     const narrow = width < 560;
-    const labels = narrow ? 4 : 215, right = 16, top = 26, lane = narrow ? 46 : 30;
+    const labels = narrow ? 14 : 215, right = 16, top = 26, lane = narrow ? 46 : 30;
     const entry = entryOf();
     const values = rows.flatMap(row => [row.value, row.low, row.high]);
     const bands = unique(rows.map(row => row.item)).flatMap(item => entry.untrained[item]?.slice(0, 3) ?? []);
@@ -170,7 +170,15 @@
   const figure = make("figure", { class: "explorer-figure" });
   const numbers = make("details", { class: "explorer-numbers" });
   const association = make("div");
-  box.replaceChildren(form, said, make("h2", { id: "similarity" }, "Similarity"), figure, numbers, make("h2", { id: "association" }, "Association"), association);
+  const heads = ["Similarity", "Association"].map(text => make("h2", { id: text.toLowerCase(), tabindex: "-1" }, text));
+  box.replaceChildren(form, said, heads[0], figure, numbers, heads[1], association);
+  // "On this page" was written before these heads were; the address keeps the choice, so that they are gone to without it.
+  const listed = document.querySelector(".page-toc ul > li");
+  for (const head of listed ? heads : []) {
+    const link = make("a", { class: "reference internal nav-link", href: `#${head.id}` }, head.textContent);
+    link.addEventListener("click", event => { event.preventDefault(); head.focus(); });
+    listed.before(make("li", { class: "toc-h2 nav-item toc-entry" }, link));
+  }
 
   function show() {
     const found = options();

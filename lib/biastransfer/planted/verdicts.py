@@ -65,7 +65,7 @@ def shown(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     heads |= {"picture_low": "pictures, low", "picture_high": "pictures, high", "trend": "trend, power"}
     response = tables["planted_response"].drop(columns=["run", "backbone", "labels", "p", "linear", "n_null"])
     verdict, frame = verdicts(tables), tables["planted"]
-    columns, ends = ["measure", "steps"], ["few", "many"]
+    columns, ends = ["measure", "use", "steps"], ["few", "many"]
     ends = ends[verdict["few"].equals(verdict["many"]) :]  # once where there is one count
     for rule, words in (("pictures", "own pictures"), ("networks", "other networks")):
         for end in ends:
@@ -75,7 +75,7 @@ def shown(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     keys = ["measure", "dose", "seed", "how"]
     whole = frame[(frame["construction"] == FIRST) & ~frame["shuffled"]].set_index(keys)["value"].unstack()
     full = whole.dropna() if FULL in whole else pd.DataFrame(columns=["stage", FULL])
-    made = {"response": response, "verdicts": verdict[[*columns, "trend", "use"]], "full": full.reset_index()}
+    made = {"response": response, "verdicts": verdict[[*columns, "trend"]], "full": full.reset_index()}
     made["trend"] = _trend(tables["planted_trend"])
     for name, one in made.items():
         if "measure" in one:
