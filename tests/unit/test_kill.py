@@ -2,6 +2,7 @@
 
 import io
 import signal
+import time
 import sys
 from pathlib import Path
 
@@ -68,8 +69,11 @@ def test_a_file_that_is_half_written_is_seen(tmp_path):
 
 def test_what_outlives_all_runs_is_counted_and_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(kill, "PATIENCE", 0.5)
-    target = kill.Target(["-c", "import time; time.sleep(60)"], ())
-    process = kill.start(target, tmp_path)
+    code = f"from pathlib import Path; import time; Path({str(tmp_path / 'up')!r}).touch(); time.sleep(60)"
+    process = kill.start(kill.Target(["-c", code], ()), tmp_path)
+    while not (tmp_path / "up").exists():  # a process just forked is not yet known by its folder
+        assert process.poll() is None
+        time.sleep(0.01)
     assert kill.outlived(tmp_path) == 1
     assert process.wait(10) == -signal.SIGKILL
     assert kill.outlived(tmp_path) == 0
