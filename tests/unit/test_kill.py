@@ -2,8 +2,8 @@
 
 import io
 import signal
-import time
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
