@@ -8,6 +8,7 @@ import torch
 from biastransfer.attribution.heatmaps import ScoreFunction, choose_target, defect, score_pictures, unusable
 from biastransfer.attribution.perturbation import check_count, remover
 from biastransfer.attribution.removal import PIXELS, Fill, Space
+from biastransfer.backbones.allocation import keep_freed_memory
 
 _ROUNDING = 1e-6  # softmax in float32 may give 1.0000001
 
@@ -60,7 +61,7 @@ def follow(
     keep: bool = False,
     fill: str | Fill = "zero",
     fill_settings: dict | None = None,
-    batch_size: int = 4,
+    batch_size: int = 8,
     space: Space = PIXELS,
     seed: int = 0,
 ) -> np.ndarray:
@@ -90,6 +91,7 @@ def follow(
     they are asked for every point. Each batch is new memory: a score that works in place harms nothing.
     """
     check_count("batch_size", batch_size)
+    keep_freed_memory()
     rank = torch.empty(order.size, dtype=torch.int32)
     rank[torch.from_numpy(order)] = torch.arange(order.size, dtype=torch.int32)
     rank = rank.reshape(image.shape[1:]).to(image.device)

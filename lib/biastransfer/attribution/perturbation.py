@@ -8,6 +8,7 @@ from torch.nn.functional import interpolate
 
 from biastransfer.attribution.removal import INPAINTERS, Fill, Space, make_fill
 from biastransfer.attribution.scores import check_scores
+from biastransfer.backbones.allocation import keep_freed_memory
 
 
 def score_versions(
@@ -24,7 +25,8 @@ def score_versions(
         How many versions there are.
     batch_size : int
         Pictures a forward pass. It changes no value beyond rounding (relative 1e-5); with 8 the activations
-        of usual networks stay where a CPU is fast.
+        of usual networks stay where a CPU is fast: the process keeps freed memory, see
+        `backbones.allocation.keep_freed_memory`.
 
     Returns
     -------
@@ -36,6 +38,7 @@ def score_versions(
         If the batch size is not a positive integer; as `check_scores` does.
     """
     check_count("batch_size", batch_size)
+    keep_freed_memory()
     found = np.empty(count)
     with torch.inference_mode():
         for start in range(0, count, batch_size):
