@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from biastransfer.association import association_test, effect_size
+from biastransfer.association import association_test, change_of_effect, effect_size
 from biastransfer.similarity import inter_class, intra_class, items, tabulate
 from biastransfer.stats import shared_max_t
 from biastransfer.transfer import bias_transfer, bias_transfer_score
@@ -94,6 +94,32 @@ def effect_covered(n, trials, seed):
     return np.array([f.low <= truth <= f.high for f in found])
 
 
+def two_stages(rng, n, before, after):
+    """Four sets of the same pictures in two networks: what makes a picture itself is partly the same."""
+    own = [rng.normal(size=(n, 10)) for _ in before]
+    other = [0.7 * (z + rng.normal(size=z.shape)) for z in own]
+    return [c + z for c, z in zip(before, own)], [c + z for c, z in zip(after, other)]
+
+
+def change_covered(n, trials, seed):
+    """Whether the interval of a change of d holds that of the population, all four sets drawn anew."""
+    rng = np.random.default_rng(seed)
+    x, a, b = rng.normal(size=(3, 10))
+    before = [0.3 * x, -0.3 * x, 0.5 * x + 0.5 * a, 0.5 * b]
+    after = [0.6 * x, -0.1 * x, 0.5 * x + 0.8 * a, 0.5 * b]
+    many = [effect_size(*sets) for sets in two_stages(rng, MANY, before, after)]
+    found = (change_of_effect(*two_stages(rng, n, before, after)) for _ in range(trials))
+    return np.array([low <= many[1] - many[0] <= high for _, low, high, _ in found])
+
+
+def no_change_p(n, trials, seed):
+    """p of the change of d between two networks in both of which X and Y do not differ."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, 10))
+    before, after = ([np.zeros(10), np.zeros(10), share * a, b] for share in (1.0, 0.5))
+    return np.array([change_of_effect(*two_stages(rng, n, before, after))[3] for _ in range(trials)])
+
+
 def similarities_covered(n, trials, seed):
     """Whether the intervals of an intra- and an inter-class similarity hold those of the population."""
     rng = np.random.default_rng(seed)
@@ -138,6 +164,8 @@ def type_one(trials=2000, seed=0):
             found.append((f"association, {method} p", n, association_p(n, method, few, seed)))
     for n in (8, 20):
         found.append(("association, max-T over 12 tests", n, smallest_max_t(n, trials, seed)))
+    for n in SIZES:
+        found.append(("change of d, p", n, no_change_p(n, trials, seed)))
     for n in (7, 8, 9, 12):  # items
         exact, approximate = transfer_p(n, trials // 5 if n == 12 else trials, seed)
         found.append(("transfer score, exact p", n, exact))
@@ -158,6 +186,7 @@ def coverage(trials=2000, seed=0):
     for n in SIZES:
         intra, inter = similarities_covered(n, trials, seed)
         found += [("effect size d", n, effect_covered(n, trials, seed))]
+        found += [("change of d", n, change_covered(n, trials, seed))]
         found += [("intra-class similarity", n, intra), ("inter-class similarity", n, inter)]
         found += [("transfer score", n, transfer_covered(n, trials // 4, seed))]
     table = pd.DataFrame(row(measure, n, "95 % interval", hits, seed) for measure, n, hits in found)

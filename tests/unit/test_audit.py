@@ -81,7 +81,7 @@ def test_the_json_follows_its_schema_and_is_what_was_returned(pair):
 
 
 def test_the_numbers_are_those_of_the_library(pair, pictures, checkpoint):
-    from biastransfer.association import association_test
+    from biastransfer.association import association_test, change_of_effect
     from biastransfer.embed import embed
     from biastransfer.similarity import inter_class, items
     from biastransfer.transfer import bias_transfer
@@ -110,7 +110,10 @@ def test_the_numbers_are_those_of_the_library(pair, pictures, checkpoint):
     [change] = pair.facts["changes"]
     before, after = (of(pair.facts["associations"], stage=s)[0]["effect_size"] for s in ("before", "after"))
     assert change["change"] == pytest.approx(after - before)
-    assert change["low"] <= change["change"] <= change["high"]
+    both = [[z[name] for name in sets] for z in vectors]
+    expected = change_of_effect(*both)
+    assert [change[key] for key in ("change", "low", "high", "p")] == pytest.approx(list(expected), abs=1e-6)
+    assert change["verdict"] in ("survives", "undecided", "none shown", "added", "removed")
 
 
 def test_holm_is_over_both_stages(pair):

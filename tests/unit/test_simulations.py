@@ -40,7 +40,7 @@ def test_committed_rates_are_shares_of_their_trials(name):
 def test_every_interval_has_its_coverage_at_every_size():
     sizes = committed("coverage").groupby("measure")["n"].apply(list)
     assert set(sizes.index) == {
-        "effect size d", "intra-class similarity", "inter-class similarity", "transfer score"
+        "effect size d", "change of d", "intra-class similarity", "inter-class similarity", "transfer score"
     }  # fmt: skip
     assert all(found == list(simulations.SIZES) for found in sizes)
 

@@ -2,7 +2,7 @@
 
 from math import inf, nan
 
-from biastransfer.audit.words import brief, direction, interval, signed
+from biastransfer.audit.words import brief, direction, interval, signed, verdicts
 
 MAXIMUM = {"d": "effect_size", "low": "low", "high": "high"}
 SMALL = 5  # pictures: below it an interval over pictures says next to nothing
@@ -154,10 +154,9 @@ def _transfer(facts: dict) -> str:
     )
     known = [row for row in facts["changes"] if row["low"] is not None]
     if known:
-        moved = [row for row in known if row["low"] > 0 or row["high"] < 0]
         top = max(known, key=lambda row: abs(row["change"]))
         said += (
-            f"; for {len(moved)} of {len(known)} associations the interval of the change excludes 0; the "
+            f"; what became of {len(known)} associations: {verdicts(known)}; the "
             f"largest change is {signed(top['change'])} ({interval(top['low'], top['high'])}): {_pair(top)}"
         )
     return said + "."

@@ -23,6 +23,7 @@ ASSOCIATION = [
     *("added", "added_low", "added_high", "detectable", "n_x", "n_y", "n_a", "n_b", "n_tests", "method"),
     "reason",
 ]
+CHANGE = ["before", "after", "change", "low", "high", "p", "p_holm", "verdict"]
 TRANSFER = [
     *("kind", "r", "low", "high", "p_exact", "p_holm", "ceiling", "cross_half", "n", "pictures"),
     *("r_significant", *NULL_COLUMNS, "reason"),
@@ -99,7 +100,7 @@ def _tables(measures: Measures, shown: dict[str, str]) -> dict[str, list[dict]]:
         rows["associations"].append(keys | _picked(row, ASSOCIATION, RENAMED))
     for row in measures.changes.to_dict("records"):
         keys = {key: shown[row[key]] for key in "AB"}
-        rows["changes"].append(keys | _picked(row, ["change", "low", "high"], {}))
+        rows["changes"].append(keys | _picked(row, CHANGE, {}))
     return rows
 
 

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from biastransfer import nulls, similarity, transfer
+from biastransfer import association, nulls, similarity, transfer
 from biastransfer.audit.networks import AFTER, BEFORE, STAGES, Vectors
 from biastransfer.audit.roles import REFERENCE, Roles
 from biastransfer.nulls import UNTRAINED, significant_correlation
@@ -31,7 +31,7 @@ class Measures:
     associations : DataFrame
         stage, and the columns of `nulls.association_table`; Holm over all tests of both stages.
     changes : DataFrame
-        A, B, change (d after − d before), low, high.
+        The columns of `association.changes`; empty without a network after.
     """
 
     similarities: pd.DataFrame
@@ -126,18 +126,7 @@ def _associations(
     adjusted = {"p_holm": holm, "p_bh": benjamini_hochberg, "p_by": benjamini_yekutieli}
     found = found.assign(**{name: adjust(found["p"]) for name, adjust in adjusted.items()})
     found = found.drop(columns="p_maxt").assign(n_tests=int(found["p"].notna().sum()))
-    return found, _changes(vectors, found, pairs, resamples, seed) if "after" in stages else pd.DataFrame()
-
-
-def _changes(vectors: Vectors, found: pd.DataFrame, pairs: list, resamples: int, seed: int) -> pd.DataFrame:
-    """Return d after − d before with intervals from one draw of the pictures for both."""
-    # what `added_intervals` measures against the median untrained network; here before takes that place
-    stages = {BEFORE._replace(backbone=UNTRAINED): vectors.embedded[BEFORE], AFTER: vectors.embedded[AFTER]}
-    intervals = nulls.added_intervals(stages, pairs, X="X", Y="Y", resamples=resamples, seed=seed)
-    d = found.set_index(["stage", "A", "B"])["effect_size"]
-    rows = []
-    for a, b in pairs:
-        low, high = intervals.get((AFTER, a, b), (np.nan, np.nan))
-        change = d["after", a, b] - d["before", a, b]
-        rows.append({"A": a, "B": b, "change": change, "low": low, "high": high})
-    return pd.DataFrame(rows)
+    if "after" not in stages:
+        return found, pd.DataFrame()
+    tests = found.assign(stage=found["stage"].map({name: one.stage for name, one in STAGES.items()}))
+    return found, association.changes({one: vectors.embedded[one] for one in (BEFORE, AFTER)}, tests)

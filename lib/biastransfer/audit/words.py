@@ -1,5 +1,8 @@
 """Numbers and names as an audit's sentences and tables show them."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 LONGEST = 80  # characters of a class name in a sentence or table; the JSON file has all
 
 _OWN_WORDS = {  # of the backbones' errors, one after the other
@@ -67,3 +70,20 @@ def for_an_audit(problem: Exception, stage: str) -> str:
     for words, own in _OWN_WORDS.items():
         said = said.replace(words, own.format(stage=stage))
     return said
+
+
+def verdicts(changes: Sequence[dict]) -> str:
+    """Count what became of associations, in words.
+
+    Parameters
+    ----------
+    changes : sequence of dict
+        Rows with a verdict of `association.changes`.
+
+    Examples
+    --------
+    >>> verdicts([{"verdict": "survives"}, {"verdict": "added"}, {"verdict": "survives, weaker"}])
+    '2 survive, 1 added'
+    """
+    counts = Counter(row["verdict"].split(",")[0].replace("survives", "survive") for row in changes)
+    return ", ".join(f"{n} {kind}" for kind, n in counts.most_common())

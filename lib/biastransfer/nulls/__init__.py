@@ -2,7 +2,7 @@
 
 from biastransfer.nulls.added import added_intervals
 from biastransfer.nulls.detectable import detectable_effect, significant_correlation
-from biastransfer.nulls.place import BASELINE, NULLS, UNTRAINED, collapse, place
+from biastransfer.nulls.place import BASELINE, NULLS, UNTRAINED, collapse, place, without_learning
 from biastransfer.nulls.shuffled import shuffled_effects
 from biastransfer.nulls.tables import (
     TRANSFER_TABLES,
@@ -29,4 +29,5 @@ __all__ = [
     "similarity_differences",
     "transfer_numbers",
     "transfer_tables",
+    "without_learning",
 ]

@@ -91,3 +91,22 @@ def collapse(frame: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
     rows = null.first().reset_index().assign(stage="untrained", seed=0)
     rows[value], rows["low"], rows["high"] = summary["median"], summary["min"], summary["max"]
     return pd.concat([frame[~untrained], rows[frame.columns]], ignore_index=True)
+
+
+def without_learning(frame: pd.DataFrame) -> pd.DataFrame:
+    """Show a row for each pair of what d is without learning, with headings for readers.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        From `association_table`.
+
+    Returns
+    -------
+    DataFrame
+        Columns A, B and those of the nulls, as "untrained, low".
+    """
+    rows = frame.drop_duplicates(["A", "B"]).filter(
+        regex="^(A|B|untrained.*|thumbnail|shuffled.*|detectable)$"
+    )
+    return rows.rename(columns={name: name.replace("_", ", ") for name in rows})

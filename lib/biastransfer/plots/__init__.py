@@ -1,6 +1,7 @@
 """Tidy frame in, Figure out: every chart and contact sheet of the book; nothing is computed here."""
 
 from .attribution import faithfulness_curves, map_ranks, map_scores, remaining_signal, sanity, stability
+from .changes import association_changes
 from .charts import associations, finetuning_curves, similarities, transfer_scores
 from .contact_sheets import contact_sheet, set_sizes
 from .error_rates import error_rates
@@ -17,6 +18,7 @@ from .verdicts import verdicts
 __all__ = [
     "SHORT",
     "alarm_rates",
+    "association_changes",
     "association_gallery",
     "associations",
     "constructions",

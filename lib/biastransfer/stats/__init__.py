@@ -1,7 +1,13 @@
 """Statistics that know nothing of networks: families, rank correlation, intervals, permutation nulls."""
 
 from biastransfer.stats.families import benjamini_hochberg, benjamini_yekutieli, holm, max_t, shared_max_t
-from biastransfer.stats.intervals import effect_intervals, effect_of_scores, jackknife_t
+from biastransfer.stats.intervals import (
+    effect_intervals,
+    effect_of_scores,
+    effects_without,
+    jackknife_p,
+    jackknife_t,
+)
 from biastransfer.stats.permutation import permutation_p
 from biastransfer.stats.ranks import (
     spearman,
@@ -16,7 +22,9 @@ __all__ = [
     "benjamini_yekutieli",
     "effect_intervals",
     "effect_of_scores",
+    "effects_without",
     "holm",
+    "jackknife_p",
     "jackknife_t",
     "max_t",
     "permutation_p",

@@ -21,16 +21,41 @@ def jackknife_t(estimate, *deleted, level=0.95):
     low, high : float
         Bounds; NaN when a set has fewer than two pictures or a value is undefined.
     """
+    spread, freedom = _spread(deleted)
+    half = stats.t.ppf((1 + level) / 2, freedom) * spread if spread else spread
+    return float(estimate - half), float(estimate + half)
+
+
+def jackknife_p(estimate, *deleted):
+    """Two-sided p of the statistic being 0, from the same standard error as `jackknife_t`.
+
+    Parameters
+    ----------
+    estimate, *deleted
+        As for :func:`jackknife_t`.
+
+    Returns
+    -------
+    float
+        p; NaN where the interval is, and 1 where neither the statistic nor its spread differs from 0.
+    """
+    spread, freedom = _spread(deleted)
+    if spread == 0:
+        return float(estimate == 0)
+    return float(2 * stats.t.sf(abs(estimate) / spread, freedom))
+
+
+def _spread(deleted):
+    """Standard error and Welch's degrees of freedom; NaN where a set has one picture or a value is none."""
     deleted = [np.asarray(d, float) for d in deleted]
     if any(len(d) < 2 or not np.isfinite(d).all() for d in deleted):
         return float("nan"), float("nan")
     parts = np.array([(len(d) - 1) / len(d) * ((d - d.mean()) ** 2).sum() for d in deleted])
     variance = parts.sum()
     if variance == 0:
-        return float(estimate), float(estimate)
+        return 0.0, float("inf")
     freedom = variance**2 / sum(v**2 / (len(d) - 1) for v, d in zip(parts, deleted))
-    half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
-    return float(estimate - half), float(estimate + half)
+    return float(np.sqrt(variance)), float(freedom)
 
 
 def effect_intervals(scores, n, to_a, to_b):
@@ -50,14 +75,29 @@ def effect_intervals(scores, n, to_a, to_b):
     low, high, low_fixed, high_fixed : float
         Jackknife-t bounds; NaN where a set has one picture.
     """
-    d = effect_of_scores(scores, n)
+    d, (of_x, of_y, of_a, of_b) = effect_of_scores(scores, n), effects_without(scores, n, to_a, to_b)
+    return *jackknife_t(d, of_x, of_y, of_a, of_b), *jackknife_t(d, of_x, of_y)
+
+
+def effects_without(scores, n, to_a, to_b):
+    """Effect size d without each picture in turn, for each of the four sets.
+
+    Parameters
+    ----------
+    scores, n, to_a, to_b
+        As for :func:`effect_intervals`.
+
+    Returns
+    -------
+    tuple of four numpy.ndarray, shapes (n_x,), (n_y,), (n_a,), (n_b,)
+        NaN in a set of one picture.
+    """
     of_x, of_y = _without_each_picture(scores, n)
-    fixed = jackknife_t(d, of_x, of_y)
-    if min(to_a.shape[1], to_b.shape[1]) < 2:
-        return float("nan"), float("nan"), *fixed
-    of_a = effect_of_scores(scores + _change(to_a), n)
-    of_b = effect_of_scores(scores - _change(to_b), n)
-    return *jackknife_t(d, of_x, of_y, of_a, of_b), *fixed
+    of_a, of_b = (
+        effect_of_scores(scores + sign * _change(to), n) if to.shape[1] > 1 else np.array([np.nan])
+        for sign, to in ((1, to_a), (-1, to_b))
+    )
+    return of_x, of_y, of_a, of_b
 
 
 def effect_of_scores(scores, n):
