@@ -46,7 +46,7 @@ def association_changes(frame: pd.DataFrame, *, level: float = 0.05) -> Figure:
         _panel(ax, frame[frame["backbone"] == backbone], slot, lane, level)
         ax.set_title(backbone)
     first = frame.iloc[0]
-    direction = f"← towards {first['Y']}, the first of the pair   |   towards {first['X']} →"
+    direction = f"← the first of the pair nearer to {first['Y']}   |   nearer to {first['X']} →"
     figure.supxlabel(f"change of d, after − before finetuning\n{direction}", fontsize=10)
     shown = [name for name in MARKS if (frame["kind"] == name).any()]
     handles = [Line2D([], [], linestyle="", label=name, **MARKS[name]) for name in shown]
