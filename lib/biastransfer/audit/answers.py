@@ -63,8 +63,8 @@ def numbers(facts: dict, level: float = 0.05) -> dict[str, float | int | str]:
     dict
         before, after, n_pictures, n_tests, n_before and n_after (associations that stand after correction),
         max_d, max_low, max_high and max_pair (the largest of the last stage), n_larger and n_untrained,
-        detectable, and ``bts_intra``, ``bts_inter``, each also with ``_low`` and ``_high``. NaN or ""
-        where there is none.
+        detectable, became (verdicts of the changes, in words), and ``bts_intra``, ``bts_inter``, each also
+        with ``_low`` and ``_high``. NaN or "" where there is none.
     """
     rows, networks = facts["associations"], facts["networks"]
     last = [r for r in rows if r["stage"] == rows[-1]["stage"] and r["effect_size"] is not None]
@@ -78,7 +78,7 @@ def numbers(facts: dict, level: float = 0.05) -> dict[str, float | int | str]:
     for stage in ("before", "after"):
         own = [row for row in rows if row["stage"] == stage and row["p_holm"] is not None]
         said[f"n_{stage}"] = sum(row["p_holm"] < level for row in own)
-    said["n_larger"] = len(_larger(last))
+    said |= {"n_larger": len(_larger(last)), "became": verdicts(facts["changes"]) or "nothing to compare"}
     said |= {f"max_{name}": _float(top.get(key)) for name, key in MAXIMUM.items()}
     said |= {"max_pair": _pair(top) if top else "", "detectable": _float(top.get("detectable"))}
     for kind in ("intra", "inter"):
