@@ -8,19 +8,37 @@ function named() {
 }
 addEventListener("DOMContentLoaded", named);
 
+// On a narrow screen a wide figure keeps a size at which its words can be read, in a box that scrolls.
+function boxed() {
+  for (const image of document.querySelectorAll(".bd-article figure img, .bd-article .cell_output img")) {
+    if (image.closest(".figure-scroll, a")) continue;
+    const box = document.createElement("div");
+    box.className = "figure-scroll";
+    image.replaceWith(box);
+    box.append(image);
+  }
+}
+addEventListener("DOMContentLoaded", boxed);
+
 // Boxes that scroll sideways can be reached and scrolled from the keyboard, and say what they are.
 function reachable() {
   let tables = 0;
-  const boxes = ".pst-scrollable-table-container, .cell_output .text_html, div.highlight pre, .bd-article div.math";
+  for (const image of document.querySelectorAll(".figure-scroll > img"))
+    image.parentElement.classList.toggle("wide", image.naturalWidth > 800);
+  const boxes = ".figure-scroll, .pst-scrollable-table-container, .cell_output .text_html, div.highlight pre, .bd-article div.math";
   for (const box of document.querySelectorAll(boxes)) {
     if (box.scrollWidth > box.clientWidth + 1) {
       box.tabIndex = 0;
       if (box.querySelector("table")) {
         box.setAttribute("role", "region");
         box.setAttribute("aria-label", `Table ${++tables}, scrolls sideways`);
+      } else if (box.matches(".figure-scroll")) {
+        const number = box.closest("figure")?.querySelector(".caption-number")?.textContent.trim() ?? "Figure";
+        box.setAttribute("role", "region");
+        box.setAttribute("aria-label", `${number}, scrolls sideways`);
       }
-    } else if (box.getAttribute("role") !== "region") {
-      box.removeAttribute("tabindex");
+    } else if (box.matches(".figure-scroll") || box.getAttribute("role") !== "region") {
+      for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
     }
   }
 }
