@@ -166,7 +166,8 @@ def _ground(facts: dict) -> str:
     rows = [row for row in facts["associations"] if row["untrained_low"] is not None]
     if not rows and (n := max((row["n_untrained"] or 0 for row in facts["similarities"]), default=0)):
         return (
-            f"{n} untrained networks stand beside the similarities alone, since no association was computed."
+            f"{n} untrained network{'s stand' if n > 1 else ' stands'} beside the similarities alone, since "
+            "no association was computed."
         )
     if not rows:
         why = next(iter(facts["nulls"]["missing"].values()), "none was asked for")
