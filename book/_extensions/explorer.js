@@ -151,11 +151,14 @@
     if (!rows.length) return [make("p", { class: "not-built" }, "No association was computed for this choice.")];
     const first = rows[0];
     const caption = `Association of ${first.X} and ${first.Y} with pairs of objects: effect size d is positive where ${first.X} lies closer to the first of the pair. 95 % intervals over pictures; p two-sided, and after Holm’s correction; the range is that of untrained networks.`;
+    const judged = rows.some(row => row.verdict);
     const cells = rows.map(row => [
       `${row.A}, ${row.B}`, stageOf(row), shown(row.effect_size), `${shown(row.low)} to ${shown(row.high)}`,
       probability(row.p), probability(row.p_holm), `${shown(row.untrained_low)} to ${shown(row.untrained_high)}`, shown(row.thumbnail),
+      ...(judged ? [row.verdict ?? "–"] : []),
     ]);
-    return table(caption, ["pair", "stage", "d", "95 % interval", "p", "Holm", "untrained, range", "colour and layout alone"], cells);
+    const columns = ["pair", "stage", "d", "95 % interval", "p", "Holm", "untrained, range", "colour and layout alone"];
+    return table(caption, [...columns, ...(judged ? ["what finetuning did"] : [])], cells);
   }
 
   // ---- putting it together

@@ -32,7 +32,9 @@ ASSOCIATION = [
     "n_a",
     "n_b",
     *NULLS,
+    "verdict",
 ]
+PAIR = ["backbone", "target", "seed", "A", "B"]
 SCRIPT = "explorer.js"  # beside this file: Jupyter Book loads whatever lies in _static on every page
 UNTRAINED = "random"  # the backbone whose seeds are networks that were never trained
 MISSING = "This build holds no similarities or associations to explore: they belong to another run."
@@ -51,13 +53,15 @@ def gathered(runs: Iterable[str]) -> list[dict]:
     for run in runs:
         for file in sorted(paths.results(run).glob("similarity-*.csv")):
             name = file.stem.removeprefix("similarity-")
-            beside = paths.results(run, f"association-{name}.csv")
+            beside, changed = (
+                paths.results(run, f"{table}-{name}.csv") for table in ("association", "association_changes")
+            )
             rows = _read(file)
             untrained = rows[rows["backbone"] == UNTRAINED].groupby("item")["value"]
             entry = {
                 "run": run,
                 "set": name,
-                "files": [one.name for one in (file, beside) if one.is_file()],
+                "files": [one.name for one in (file, beside, changed) if one.is_file()],
                 "similarity": _records(rows[rows["backbone"] != UNTRAINED], [*NETWORK, *SIMILARITY]),
                 "untrained": {
                     item: [*map(_short, (part.min(), part.median(), part.max())), len(part)]
@@ -68,9 +72,19 @@ def gathered(runs: Iterable[str]) -> list[dict]:
             if beside.is_file():
                 tests = _read(beside)
                 tests = tests[tests["backbone"] != UNTRAINED]
+                if changed.is_file():
+                    tests = _judged(tests, _read(changed))
                 entry["association"] = _records(tests, [*NETWORK, *ASSOCIATION])
             found.append(entry)
     return found
+
+
+def _judged(tests: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
+    """Add to finetuned networks what finetuning did to each association."""
+    verdicts = dict(zip(changes[PAIR].itertuples(index=False, name=None), changes["verdict"]))
+    keys = tests[PAIR].itertuples(index=False, name=None)
+    found = [verdicts.get(key) for key in keys]
+    return tests.assign(verdict=pd.Series(found, tests.index, object).where(tests["stage"] == "finetuned"))
 
 
 def _read(file: Path) -> pd.DataFrame:

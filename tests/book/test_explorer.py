@@ -99,6 +99,13 @@ def test_explorer_draws_what_the_csv_holds(explorer):
     shown = column(explorer.locator(".explorer-numbers table"), 3)
     wanted = [f"{float(row['value']):.3f}" for row in rows]
     assert all(abs(float(a.replace("−", "-")) - float(b)) < 2e-3 for a, b in zip(shown, wanted, strict=True))
+    changes = paths.results(run, f"association_changes-{name}.csv")
+    if changes.is_file():
+        with open(changes, encoding="utf-8") as file:
+            judged = [row for row in csv.DictReader(file) if row["backbone"] == chosen["network"]]
+        shown = column(explorer.locator("h2#association + div table"), 8) if judged else []
+        wanted = [row["verdict"] for row in judged if row["target"] == chosen["target"]]
+        assert [verdict for verdict in shown if verdict != "–"] == wanted
 
 
 def test_explorer_is_chosen_by_keyboard_and_kept_in_the_address(explorer):

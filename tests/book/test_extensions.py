@@ -167,6 +167,20 @@ def test_explorer_keeps_networks_apart_and_untrained_ones_as_a_range(results):
     assert found["files"] == ["similarity-s.csv"]
 
 
+def test_the_explorer_says_of_finetuned_networks_what_became_of_an_association(results):
+    results("nothing.csv")
+    pair = {"backbone": "net", "A": "car", "B": "mammal"}
+    stages = [("pretrained", "", 0), ("finetuned", "scenes", 0), ("finetuned", "scenes", 1)]
+    tests = [pair | dict(zip(("stage", "target", "seed"), stage)) | {"effect_size": 0.5} for stage in stages]
+    changes = [pair | {"target": "scenes", "seed": 1, "verdict": "added"}]
+    tables = {"similarity": [pair | {"item": "car", "value": 1}], "association": tests}
+    for table, rows in (tables | {"association_changes": changes}).items():
+        paths.write_csv(pd.DataFrame(rows), paths.results("smoke", f"{table}-s.csv"))
+    [found] = explorer.gathered(["smoke"])
+    assert [row["verdict"] for row in found["association"]] == [None, None, "added"]
+    assert found["files"] == ["similarity-s.csv", "association-s.csv", "association_changes-s.csv"]
+
+
 def test_datatables_is_made_a_plain_script():
     module = "var a=1,b=2;export{a as Other,b as default,c as jQuery};"
     made = offline_tables.plain_script(module)
