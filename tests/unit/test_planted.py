@@ -207,6 +207,7 @@ def test_the_experiment_repeats_itself_and_says_where_each_network_comes_from(ow
     assert (told["doses"], told["seeds"], told["networks"], told["nulls"]) == (3, 1, 4, 2)
     assert told["largest_error"] == 0
     assert told["changed"] == 2
+    assert told["unchanged"] == 0
 
 
 def test_an_experiment_that_cannot_be_read_is_refused():

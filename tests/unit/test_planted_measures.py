@@ -7,6 +7,7 @@ from scipy import stats
 
 from biastransfer import planted, plots
 from biastransfer.association import association_test, effect_size
+from biastransfer.planted.experiment import FIRST, PRETRAINED
 from biastransfer.planted.measures import draw, look, measure, whole
 from biastransfer.planted.rates import alarm_rates, outside, rate, trend_rates
 from biastransfer.planted.response import isotonic_share, response, slope
@@ -291,6 +292,47 @@ def test_constructions_take_before_from_the_network_they_went_on_from():
     got = planted.constructions(pd.DataFrame(rows))
     assert got[["construction", "d_before", "d_after"]].to_numpy().tolist() == [["flipped", 0.7, -0.6]]
     assert got["read_as"].tolist() == ["adopted"]
+
+
+def test_the_change_of_d_finds_what_a_second_finetuning_did_and_nothing_where_it_did_nothing():
+    """The same pictures in worlds of known bias; another draw of pictures' noise is no change of bias."""
+    doses, bias = (-1.0, 0.0, 1.0), 0.3
+    plan = [(PRETRAINED, dose, FIRST, dose) for dose in doses]
+    plan += [(1.0 * a, 1.0 * b, name, 1.0 * b) for name, (a, b) in planted.CONSTRUCTIONS.items()]
+    networks = [
+        planted.Network(start, dose, 0, False, name, "stage", dose, 0.0) for start, dose, name, _ in plan
+    ]
+    vectors = [world(bias * held, noise=0.02, n=20) for *_, held in plan]
+    seen = [look(one) for one in vectors]
+    sizes = {name: len(z) for name, z in vectors[0].items()}
+    notes = {"backbone": "none", "labels": "gender"}
+    found = planted.Experiment(networks, seen, [seen[1]] * len(seen), sizes, vectors, notes)
+    made = planted.tables(found, "known", counts=[4], draws=4)
+    second = made["planted_constructions"].set_index("construction")
+    assert second["change"].to_numpy() == pytest.approx((second["d_after"] - second["d_before"]).to_numpy())
+    assert second.loc["flipped", "change_high"] < 0
+    assert second.loc["removed", "change_high"] < 0
+    assert second.loc["added", "change_low"] > 0
+    assert second.loc[["kept", "none"], ["change", "change_low", "change_high"]].eq(0).all(axis=None)
+    told = planted.numbers(made)
+    assert (told["changed_found"], told["changed"]) == (3, 3)
+    assert (told["unchanged_found"], told["unchanged"]) == (0, 2)
+    assert "p of no change" in planted.shown(made)["constructions"]
+
+
+def test_without_second_finetunings_there_is_no_change_to_tell():
+    vectors = [world(0.3 * dose) for dose in (-1.0, 0.0, 1.0)]
+    networks = [
+        planted.Network(PRETRAINED, dose, 0, False, FIRST, "stage", dose, 0.0) for dose in (-1.0, 0.0, 1.0)
+    ]
+    seen = [look(one) for one in vectors]
+    sizes = {name: len(z) for name, z in vectors[0].items()}
+    notes = {"backbone": "none", "labels": "gender"}
+    made = planted.tables(
+        planted.Experiment(networks, seen, seen, sizes, vectors, notes), "x", counts=[4], draws=4
+    )
+    assert made["planted_constructions"].empty
+    assert planted.numbers(made)["changed"] == 0
 
 
 def test_figures_show_every_network():

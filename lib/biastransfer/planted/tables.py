@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from biastransfer.association import association_test
+from biastransfer.association import association_test, change_of_effect
 from biastransfer.picture_resampling import both_stages
 from biastransfer.planted.doses import SIGNS
 from biastransfer.planted.experiment import FIRST, Experiment
@@ -18,6 +18,7 @@ from biastransfer.transfer import bias_transfer_score
 
 TABLES = ("planted", "planted_response", "planted_rates", "planted_trend", "planted_constructions")
 _SCORES = [f"{score}{end}" for score in ("transfer_inter", "transfer_intra") for end in ("", "_low", "_high")]
+_CHANGE = ["change", "change_low", "change_high", "change_p"]
 _CHANGES = ["d_before", "d_after", "difference_before", "difference_after", *_SCORES]
 
 
@@ -74,7 +75,7 @@ def tables(
         trends.append(trend_rates(direct, values, count, grids, seed=seed))
     made["planted_rates"] = pd.concat(rates, ignore_index=True)
     made["planted_trend"] = pd.concat(trends, ignore_index=True)
-    made["planted_constructions"] = constructions(frame)
+    made["planted_constructions"] = constructions(frame).merge(_changes(found), on=["construction", "seed"])
     for name, table in made.items():
         if "run" not in table:
             for place, key in enumerate(("run", "backbone", "labels")):
@@ -118,6 +119,18 @@ def constructions(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*keys, "start", "dose", *_CHANGES, "read_as"])
 
 
+def _changes(found: Experiment) -> pd.DataFrame:
+    """Test the change of d by each second finetuning, a row a construction and seed."""
+    first = {one.plain: z for one, z in zip(found.networks, found.embeddings) if one.plain}
+    rows = []
+    for one, z in zip(found.networks, found.embeddings):
+        if one.construction != FIRST:
+            stages = (first[float(one.start), one.seed], z)
+            tested = change_of_effect(*map(_four_sets, stages))
+            rows.append((one.construction, one.seed, *tested))
+    return pd.DataFrame(rows, columns=["construction", "seed", *_CHANGE])
+
+
 def _drawn(found: Experiment, weights, rows=None):
     """Measure the networks in every draw: measure → values and alarms (networks, draws)."""
     chosen = range(len(found.seen)) if rows is None else np.flatnonzero(rows)
@@ -151,8 +164,13 @@ def _values(found: Experiment, vectors, networks: pd.DataFrame, resampled) -> pd
 
 
 def _tested(vectors):
+    return association_test(*_four_sets(vectors), alternative="two-sided")
+
+
+def _four_sets(vectors):
+    """Men, women, and the objects of either planted group."""
     a, b = (np.concatenate([z for name, z in vectors.items() if SIGNS.get(name) == sign]) for sign in (1, -1))
-    return association_test(vectors["man"], vectors["woman"], a, b, alternative="two-sided")
+    return vectors["man"], vectors["woman"], a, b
 
 
 def _score_p(found: Experiment, place: int, name: str) -> float:

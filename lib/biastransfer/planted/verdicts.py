@@ -9,6 +9,9 @@ from biastransfer.planted.measures import MEASURES
 from biastransfer.planted.response import EVEN
 
 FOUND, QUIET = 0.8, 0.1  # power that counts as finding, false-alarm rate that counts as silence
+_SECOND = {"construction": "construction", "seed": "seed", "d_before": "d before", "d_after": "d after"}
+_SECOND |= {"change": "change", "change_low": "low", "change_high": "high", "change_p": "p of no change"}
+_SECOND |= {"transfer_inter": "BTS, inter-class", "read_as": "the paper's reading of it"}
 NOT_FOUND = "not for finding such a bias at these sizes"
 
 
@@ -58,8 +61,8 @@ def shown(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     -------
     dict of str to DataFrame
         ``response``, ``verdicts``, ``trend``, the power of a slope by doses, seeds and pictures a class with
-        its mean rate of false alarms, and ``full``, the networks that were finetuned whole beside those of
-        the same dose and seed whose last stage was.
+        its mean rate of false alarms, ``constructions``, what second finetunings did, and ``full``, the
+        networks that were finetuned whole beside those of the same dose and seed whose last stage was.
     """
     heads = {"p_spearman": "its p", "at_zero": "unplanted", "null_sd": "sd", "steps": "slope / sd"}
     heads |= {"picture_low": "pictures, low", "picture_high": "pictures, high", "trend": "trend, power"}
@@ -77,6 +80,7 @@ def shown(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     full = whole.dropna() if FULL in whole else pd.DataFrame(columns=["stage", FULL])
     made = {"response": response, "verdicts": verdict[[*columns, "trend"]], "full": full.reset_index()}
     made["trend"] = _trend(tables["planted_trend"])
+    made["constructions"] = tables["planted_constructions"][list(_SECOND)].rename(columns=_SECOND)
     for name, one in made.items():
         if "measure" in one:
             one = one.assign(measure=[MEASURES[measure][0] for measure in one["measure"]])
@@ -120,7 +124,9 @@ def numbers(tables: Mapping[str, pd.DataFrame]) -> dict[str, float | int | str]:
     -------
     dict
         ``<measure>_slope``, ``_low``, ``_high``, ``_steps``, ``_false_…``; ``transfer_<construction>`` and
-        ``d_<construction>_before``, ``_after``, means over seeds; counts of networks and of readings.
+        ``d_<construction>_before``, ``_after``, means over seeds; counts of networks and of readings;
+        changed_found, the second finetunings that changed the bias and whose interval of the change of d lies
+        on that side of 0, and unchanged_found, those that did not and whose interval leaves out 0.
     """
     told: dict[str, float | int | str] = {}
     frame, made = tables["planted"], tables["planted_constructions"]
@@ -154,7 +160,10 @@ def numbers(tables: Mapping[str, pd.DataFrame]) -> dict[str, float | int | str]:
         told |= {f"transfer_{name}": part["transfer_inter"].mean()}
         told |= {f"d_{name}_{end}": part[f"d_{end}"].mean() for end in ("before", "after")}
         told[f"adopted_{name}"] = int((part["read_as"] == "adopted").sum())
-    changed = made[made["construction"].isin(["added", "flipped", "removed"])]
+    moved = made["construction"].map({"added": 1, "flipped": -1, "removed": -1})  # d, by construction
+    changed, sure = made[moved.notna()], made["change_low"] * made["change_high"] > 0
+    told |= {"changed_found": int((sure & (made["change"] * moved > 0)).sum())}
+    told |= {"unchanged": int(moved.isna().sum()), "unchanged_found": int((sure & moved.isna()).sum())}
     told |= {"changed": len(changed), "changed_retained": int((changed["read_as"] == "retained").sum())}
     told["null_adopted"] = int((scores["alarm"] & scores["null"]).sum())
     return told
