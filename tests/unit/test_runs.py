@@ -236,9 +236,15 @@ def test_pages_of_committed_numbers_wait_for_those_computed_now(tmp_path):
     assert paths.executed("released", "05-association") not in ledger.reads
 
 
-def test_smoke_pages_leave_a_core_free():
-    assert {page.threads for page in load_pages("smoke")} == {1}
-    assert {page.threads for page in load_pages("demo")} == {2}
+def test_pages_of_quick_runs_leave_a_core_free():
+    assert {page.threads for run in ("smoke", "demo") for page in load_pages(run)} == {1}
+
+
+def test_a_page_that_shows_committed_numbers_reserves_neither_cores_nor_a_gpu(tmp_path):
+    shown = {page.name: page for page in load_pages("released")}["05-association"]
+    assert (shown.torch, shown.threads, shown.resources["gpu"]) == (False, 1, 0)
+    computed = {page.name: page for page in plan("released", {"RELEASED": str(tmp_path)})}["05-association"]
+    assert (computed.torch, computed.threads, computed.resources["gpu"]) == (True, 2, 1)
 
 
 def test_pages_that_a_run_no_longer_has_are_forgotten(tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ def execute_pages(
     data : mapping of str to str, optional
         Name of `entries.DATA` → folder or tar; where none is given, committed numbers are shown.
     cores : int
-        How many pages may be executed at once on this machine; those that use torch one at a time.
+        How many pages may be executed at once on this machine; those with two threads one at a time.
     profile : str
         Where: a folder of ``profiles/``, ``local`` or ``slurm``, whose own settings say how many at once.
     held : sequence of int

@@ -189,15 +189,17 @@ def _page(run: str, entry: Mapping, data: Mapping[str, str], names: Sequence[str
     if used and files["reads"]:  # then these are what it writes, not what it shows
         files["reads"] = ()
     files["reads"] += tuple(Path(data[name]) for name in used)
+    shows = bool(parameters.get("committed"))  # such a page computes next to nothing
+    torch = entry.get("torch", False) and not shows
     return Page(
         run,
         entry["page"],
         entry["notebook"],
         parameters,
         matched(entry.get("after", []), names, f"{entry['page']} in runs/{run}.yaml"),
-        entry.get("torch", False),
+        torch,
         **files,
-        threads=threads,
-        resources=resources(entry, run),
+        threads=1 if shows else threads,
+        resources=resources({**entry, "torch": torch}, run),
         takes=frozenset(named(entry.get("parameters", {})) | set(entry.get("given", {}))),
     )
