@@ -35,6 +35,7 @@
 
   function options() {
     const found = { set: sets };
+    chosen.set ??= sets[data.findIndex(entry => entry.association.length)]; // one with both measures comes first
     pick("set", found);
     found.network = unique(entryOf().similarity.map(row => row.backbone));
     pick("network", found);
@@ -60,8 +61,11 @@
   function plot(rows) {
     const width = Math.max(280, Math.min(box.clientWidth, 760));
     const narrow = width < 560;
-    const labels = narrow ? 14 : 215, right = 16, top = 26, lane = narrow ? 46 : 30;
     const entry = entryOf();
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = `13px ${getComputedStyle(box).fontFamily}`;
+    const longest = Math.max(...rows.map(row => pen.measureText(readable(row.item)).width));
+    const labels = narrow ? 14 : Math.ceil(longest) + 22, right = 16, top = 26, lane = narrow ? 46 : 30;
     const values = rows.flatMap(row => [row.value, row.low, row.high]);
     const bands = unique(rows.map(row => row.item)).flatMap(item => entry.untrained[item]?.slice(0, 3) ?? []);
     const all = [...values, ...bands].filter(value => value !== null && value !== undefined);
@@ -148,7 +152,7 @@
     return table("Mean cosine similarities, 95 % intervals over pictures", ["item", "kind", "stage", "similarity", "95 % interval", "n"], cells);
   }
   function associationTable(rows) {
-    if (!rows.length) return [make("p", { class: "not-built" }, "No association was computed for this choice.")];
+    if (!rows.length) return [make("p", { class: "not-built" }, "No association was computed for this choice: take another set or network.")];
     const first = rows[0];
     const caption = `Association of ${first.X} and ${first.Y} with pairs of objects: effect size d is positive where ${first.X} lies closer to the first of the pair. 95 % intervals over pictures; p two-sided, and after Holm’s correction; the range is that of untrained networks.`;
     const judged = rows.some(row => row.verdict);

@@ -44,3 +44,14 @@ function reachable() {
 }
 addEventListener("load", reachable);
 addEventListener("resize", reachable);
+
+// A box that hides something to its right fades there, until it is scrolled to its end.
+function fading() {
+  for (const box of document.querySelectorAll(".table-scroll, .pst-scrollable-table-container, .figure-scroll")) {
+    const more = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+    const watch = new ResizeObserver(more);
+    for (const one of [box, ...box.children]) watch.observe(one);
+    box.addEventListener("scroll", more, { passive: true });
+  }
+}
+addEventListener("load", fading);
