@@ -71,7 +71,7 @@ def test_an_untrained_network_is_grey_and_named():
     frame = pd.concat([similarity_rows(), similarity_rows("random", seeds=())])
     figure = plots.similarities(frame)
     assert markers(figure.axes[2], "o")[0] == (0.5, "#6b6b6b", "#6b6b6b")
-    assert figure.axes[2].get_title().startswith("random (untrained)")
+    assert figure.axes[2].get_title().startswith("untrained (random weights)")
     assert [text.get_text() for text in figure.legends[0].get_texts()][-1] == "untrained"
 
 

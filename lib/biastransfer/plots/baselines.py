@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from .style import FAINT, NULL
 
-TITLES = {"random": "random (untrained)", "thumbnail": "thumbnail (colour and layout)"}
+TITLES = {"random": "untrained (random weights)", "thumbnail": "thumbnail (colour and layout)"}
 BAND = {"color": FAINT, "linewidth": 9, "solid_capstyle": "butt", "alpha": 0.65, "zorder": 0.6}
 
 

@@ -32,7 +32,8 @@ def similarities(frame: pd.DataFrame, kinds: Sequence[str] = ("intra", "inter"))
     backbones = list(frame["backbone"].unique())
     slots = [slots_of(frame.loc[frame["kind"] == kind, "item"].unique()) for kind in kinds]
     tallest = max(max(slot.values(), default=0) for slot in slots)
-    size = (WIDTH, (0.3 * tallest + 1.0) * len(backbones) + 0.6)
+    lane = 0.4 if frame["item"].map(readable).str.contains("\n").any() else 0.3  # inches a row
+    size = (WIDTH, (lane * tallest + 1.0) * len(backbones) + 0.6)
     figure, axes = plt.subplots(len(backbones), len(kinds), figsize=size, squeeze=False, sharex="row")
     for row, backbone in zip(axes, backbones, strict=True):
         for ax, kind, slot in zip(row, kinds, slots, strict=True):

@@ -41,7 +41,8 @@ def similarity_overview(frame: pd.DataFrame) -> Figure:
     for ax, backbone in zip(axes.flat, backbones):
         part = frame[frame["backbone"] == backbone]
         draw_change(ax, part, slots, labels=[readable(item).replace("\n", " ") for item in slots])
-        ax.set_title(baselines.titled(backbone).replace(" (", "\n("), fontsize=9.5)
+        title = baselines.titled(backbone).replace(" (", "\n(").replace(" and ", "\nand ")
+        ax.set_title(title, fontsize=9.5)
         ax.tick_params(axis="x", labelsize=8.5)
         low, high = ax.get_xlim()
         ax.set_xlim(max(low, -1.03), min(high, 1.03))  # intervals of few pictures run past it, no cosine does
