@@ -79,12 +79,23 @@ def _printed(cells: Iterable[dict]) -> Iterable[str]:
 
 
 def _patterns(stated: str, parameters: dict) -> Iterable[str]:
-    """Return ``transfer-<set>.csv`` as a regular expression; <set> stands for any value of a parameter."""
-    lists = (value if isinstance(value, list) else [value] for value in parameters.values())
-    values = "|".join(sorted({re.escape(str(value)) for value in chain.from_iterable(lists)} - {""}))
+    """Return ``transfer-<set>.csv`` as a regular expression.
+
+    <seed> stands for the value of that parameter, and <set>, where there is none of the name, for any value.
+    """
+    lists = {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}
+    every = list(chain.from_iterable(lists.values()))
     for name in re.findall(r"`([^`]+\.csv)`", stated):
         parts = re.split(r"(<\w+>|\*)", name)
         yield "".join(
-            ".*" if part == "*" else f"(?:{values})" if part.startswith("<") else re.escape(part)
+            ".*"
+            if part == "*"
+            else _any_of(lists.get(part[1:-1], every))
+            if part.startswith("<")
+            else re.escape(part)
             for part in parts
         )
+
+
+def _any_of(values: Iterable) -> str:
+    return f"(?:{'|'.join(sorted({re.escape(str(value)) for value in values} - {''}))})"

@@ -122,7 +122,7 @@ def _one_p():
         "Tables 3, 4",
         "The p printed beside each score is that of its r",
         f"{24 - len(wrong)} of 24 follow from r and n; {row['model']} {row['kind']}-class on {row['target']} "
-        f"(r {row['r']}) gives {row['p_t']:.1e} where {row['p_printed']} is printed",
+        f"(r {row['r']}) gives {row['p_t']:.2g} where {row['p_printed'].replace('10^-4', '10⁻⁴')} is printed",
         "in part",
     )
 

@@ -1,6 +1,7 @@
 """What the book's extensions read: executed notebooks, CSVs of a run, the packages they take scripts from."""
 
 import json
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -88,6 +89,12 @@ def test_the_files_of_a_page_are_those_that_it_says_it_writes(results):
     page = executed.parse(notebook(), Path("x.ipynb"))
     found = [file.name for file in executed.results_of(page)]
     assert found == ["a-x.y.csv", "b-1-x.y.csv", "c-more.csv", "c.csv"]
+
+
+def test_a_file_named_by_a_parameter_is_that_of_its_value():
+    """The page of one seed does not show the file of another, though 0 is the value of some parameter."""
+    [pattern] = executed._patterns("`f-<seed>.csv`", {"seed": 1, "limit": 0})
+    assert [re.fullmatch(pattern, f"f-{seed}.csv") is not None for seed in (0, 1)] == [False, True]
 
 
 def test_parameters_given_go_before_the_notebooks_own():
