@@ -8,23 +8,28 @@ from html_tables import html_table
 from sphinx.util.docutils import SphinxDirective
 
 NONE = "–"
-HEADS = ["Page", "Run", "Seconds", "Numbers", "Commit", "Parameters given", "Versions", "Device"]
+HEADS = ["Page", "Run", "Seconds", "Numbers", "Commit", "Device", "Versions", "Parameters given"]
 
 
 def facts(page: executed.Executed) -> list[str]:
     """Return the cells of one page, but for its title."""
     line = page.line
     seconds = f"{page.seconds:.0f}" if page.seconds is not None else line.get("seconds", NONE)
-    given = [f"{name} = {page.parameters[name]!r}" for name in page.given if name != "run"]
+    given = [f"{name}: {_shown(page.parameters[name])}" for name in page.given if name != "run"]
     return [
         page.run or NONE,
         seconds,
         "committed" if line.get("committed") else "computed",
         line.get("commit", NONE),
-        "; ".join(given) or "the notebook's own",
-        line.get("versions", NONE),
         line.get("device", NONE),
+        line.get("versions", NONE),
+        "; ".join(given) or "the notebook's own",
     ]
+
+
+def _shown(value) -> str:
+    """Return a parameter's value as a reader would write it: a list without brackets and quotes."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 class NotebookStatus(SphinxDirective):
