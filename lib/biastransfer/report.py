@@ -114,12 +114,13 @@ def side_by_side(
     [['a', 1, 2]]
     """
     if {"stage", "seed"} <= set(frame):
-        before = frame["stage"].ne("finetuned")
-        named = ("finetuned, seed " + frame["seed"].astype(str)).mask(before, frame["stage"])
-        frame = frame.assign(network=named)
+        named = "finetuned, seed " + frame["seed"].astype(str)
+        frame = frame.assign(network=named.mask(frame["stage"].ne("finetuned"), frame["stage"]))
     if {"low", "high"} <= set(frame):
         ends = frame[["low", "high"]]
-        spec = ".2f" if ends.abs().max(axis=None) >= 0.5 else ".3f"  # small values show their sign
+        digits = 2 if ends.abs().max(axis=None) >= 0.5 else 3  # small bounds show their sign
+        digits += bool(ends.abs()[ends != 0].min(axis=None) < 0.5 / 10**digits)
+        spec = f".{digits}f"
         shown = [NONE if pd.isna(a) else f"{_cell(a, spec)} to {_cell(b, spec)}" for a, b in ends.to_numpy()]
         frame = frame.assign(**{"95 % interval": shown})
     if frame.empty:
@@ -242,9 +243,8 @@ def _cell(value, spec: str) -> str:
 def _link(shown: pd.DataFrame, csv: str) -> str:
     if not csv:
         return ""
-    flat = shown.copy()
-    flat.columns = [" ".join(filter(None, map(str, c))) if isinstance(c, tuple) else c for c in shown.columns]
-    data = base64.b64encode(flat.to_csv(index=False).encode()).decode()
+    flat = [" ".join(filter(None, map(str, c))) if isinstance(c, tuple) else c for c in shown.columns]
+    data = base64.b64encode(shown.set_axis(flat, axis=1).to_csv(index=False).encode()).decode()
     name = html.escape(csv, quote=True)
     link = f'<a download="{name}" href="data:text/csv;base64,{data}">{name}</a>'
     return f'<p class="table-csv" style="margin-top:0.5rem">{link}</p>'

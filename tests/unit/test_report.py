@@ -172,6 +172,9 @@ def test_networks_stand_side_by_side_in_the_order_of_the_frame():
     assert wide.iloc[1].tolist()[::2] == ["bus", 0.2, 0.1]
     spans = report.side_by_side(frame, ["backbone", "item"], ["network"], ["value", "95 % interval"])
     assert spans["pretrained", "95 % interval"].tolist()[:2] == ["0.40 to 0.60", "–"]
+    near = pd.DataFrame({"item": ["a", "b", "c"], "low": [-0.0002, 0.0004, 0.0], "high": 0.02})
+    near = report.side_by_side(near.assign(kind="x"), ["item"], ["kind"], ["95 % interval"])
+    assert near["x"].tolist() == ["-0.0002 to 0.0200", "0.0004 to 0.0200", "0.0000 to 0.0200"]
 
 
 def test_an_empty_table_says_so():
