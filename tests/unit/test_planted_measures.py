@@ -317,7 +317,11 @@ def test_the_change_of_d_finds_what_a_second_finetuning_did_and_nothing_where_it
     told = planted.numbers(made)
     assert (told["changed_found"], told["changed"]) == (3, 3)
     assert (told["unchanged_found"], told["unchanged"]) == (0, 2)
-    assert "p of no change" in planted.shown(made)["constructions"]
+    told = planted.shown(made)["constructions"]
+    assert told["construction"].tolist() == ["none", "kept", "added", "flipped", "removed"]
+    low, high = second.loc["added", ["change_low", "change_high"]]
+    assert told["95 % interval"].iloc[2] == f"{low:.3f} to {high:.3f}"
+    assert "p of no change" in told
 
 
 def test_without_second_finetunings_there_is_no_change_to_tell():

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from biastransfer.planted.experiment import FIRST, FULL
+from biastransfer.planted.experiment import CONSTRUCTIONS, FIRST, FULL
 from biastransfer.planted.measures import MEASURES
 from biastransfer.planted.response import EVEN
 
 FOUND, QUIET = 0.8, 0.1  # power that counts as finding, false-alarm rate that counts as silence
 _SECOND = {"construction": "construction", "seed": "seed", "d_before": "d before", "d_after": "d after"}
-_SECOND |= {"change": "change", "change_low": "low", "change_high": "high", "change_p": "p of no change"}
-_SECOND |= {"transfer_inter": "BTS, inter-class", "read_as": "the paper's reading of it"}
+_SECOND |= {"change": "change", "interval": "95 % interval", "change_p": "p of no change"}
+_SECOND |= {"transfer_inter": "BTS, inter-class", "read_as": "read as"}
 NOT_FOUND = "not for finding such a bias at these sizes"
 
 
@@ -65,6 +65,7 @@ def shown(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
         networks that were finetuned whole beside those of the same dose and seed whose last stage was.
     """
     heads = {"p_spearman": "its p", "at_zero": "unplanted", "null_sd": "sd", "steps": "slope / sd"}
+    heads |= {"spearman": "rank corr.", "isotonic": "monotone", "n": "networks"}
     heads |= {"picture_low": "pictures, low", "picture_high": "pictures, high", "trend": "trend, power"}
     response = tables["planted_response"].drop(columns=["run", "backbone", "labels", "p", "linear", "n_null"])
     verdict, frame = verdicts(tables), tables["planted"]
@@ -80,12 +81,19 @@ def shown(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     full = whole.dropna() if FULL in whole else pd.DataFrame(columns=["stage", FULL])
     made = {"response": response, "verdicts": verdict[[*columns, "trend"]], "full": full.reset_index()}
     made["trend"] = _trend(tables["planted_trend"])
-    made["constructions"] = tables["planted_constructions"][list(_SECOND)].rename(columns=_SECOND)
+    made["constructions"] = _second(tables["planted_constructions"])
     for name, one in made.items():
         if "measure" in one:
             one = one.assign(measure=[MEASURES[measure][0] for measure in one["measure"]])
         made[name] = one.rename(columns=heads)
     return made
+
+
+def _second(made: pd.DataFrame) -> pd.DataFrame:
+    """Return the second finetunings in the order of the figure, bounds in one column."""
+    made = made.sort_values("construction", key=lambda one: one.map(list(CONSTRUCTIONS).index), kind="stable")
+    spans = [f"{low:.3f} to {high:.3f}" for low, high in zip(made["change_low"], made["change_high"])]
+    return made.assign(interval=spans)[list(_SECOND)].rename(columns=_SECOND)
 
 
 def _trend(trend: pd.DataFrame) -> pd.DataFrame:
