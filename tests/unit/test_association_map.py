@@ -268,7 +268,7 @@ class TestNumbers:
         row = row_of(measured(album("person"), SKY), "person")
         assert np.isnan(row["share"])
         assert row["left"] == pytest.approx(0, abs=1e-7)
-        assert in_words(row) == "0.000 (0.000 to 0.000), where the difference itself may be 0"
+        assert in_words(row) == "0.0000 (0.0000 to 0.0000), where the difference itself may be 0"
 
     def test_what_leaves_is_told_by_stage(self):
         frame = measured(album("person"), PERSON)

@@ -189,7 +189,7 @@ def test_numbers_of_the_page():
     assert (found["map_before"], found["map_after"]) == ("20 to 40 %", "25 to 30 %")
     assert found["area"] == pytest.approx(0.15)
     assert (found["d_before"], found["d_without_before"]) == pytest.approx((0.2, 0.02))
-    assert found["verdicts"] == "people 2"
+    assert found["verdicts"] == "people 2 of 2"
     again = removal_table().query("stage == 'finetuned'").assign(seed=3, share=0.5)
     found = chapter_numbers(pixels, pd.concat([removal_table(), again]), pictures, "telea")
     assert found["person_after"] == "90 % (80 to 100 %)"

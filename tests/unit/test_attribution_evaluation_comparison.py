@@ -172,9 +172,10 @@ def test_the_chapters_ranking_lists_all_metrics_in_the_order_of_deletion():
 def test_objects_are_reported_apart_and_pictures_without_boxes_left_out():
     values = {("lime", "mean"): [1.0, 0.0, 0.0, np.nan]}
     rows = frame(values, metric="localisation", metric_fill="none").assign(objects=[1, 1, 3, 0])
-    found = by_objects(rows).set_index("objects")
-    assert found["value"].to_dict() == {"one object": 0.5, "several": 0.0}
-    assert found["n"].to_dict() == {"one object": 2, "several": 1}
+    found = by_objects(rows[::-1]).set_index("objects")
+    assert list(found.index) == ["one object, n = 2", "several, n = 1"]
+    assert found["value"].to_dict() == {"one object, n = 2": 0.5, "several, n = 1": 0.0}
+    assert found["n"].to_dict() == {"one object, n = 2": 2, "several, n = 1": 1}
 
 
 def test_the_effect_table_shows_what_was_compared():

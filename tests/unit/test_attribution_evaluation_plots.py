@@ -61,7 +61,7 @@ def test_the_gallery_shows_every_map_of_every_picture_on_one_scale():
     )  # fmt: skip
     figure = plots.heat_maps([one, one])
     shown = [ax for ax in figure.axes if ax.images]
-    assert [ax.get_title() for ax in shown] == ["car, 0.91", "LIME\nmean", "LIME\ntelea", "Grad-CAM"] * 2
+    assert [ax.get_title() for ax in shown] == ["car, 0.91", "LIME\ngrey", "LIME\ntelea", "Grad-CAM"] * 2
     assert sum(ax.get_xlabel() != "" for ax in figure.axes) == 0
     assert titled("integrated_gradients", "black") == "integrated gradients"
 
@@ -72,13 +72,13 @@ def test_removals_have_a_column_a_fill_with_the_score_below():
     several = [SimpleNamespace(name=n, fill=fill, pixels=black, score=p) for n in "ab" for fill, p in scored]
     figure = plots.removals(several)
     assert [ax.get_xlabel() for ax in figure.axes] == ["0.90", "0.25"] * 2
-    assert [ax.get_title() for ax in figure.axes] == ["as it is", "mean", "", ""]
+    assert [ax.get_title() for ax in figure.axes] == ["as it is", "grey", "", ""]
 
 
 def test_scores_and_ranks_are_drawn_in_the_frames_order():
     figure = plots.map_scores(scores())
-    assert titles(figure) == ["Deletion AUC ↓\nmean", "Deletion AUC ↓\nblur"]
-    assert labels(figure.axes[0]) == ["LIME, mean", "Grad-CAM", "random map"]
+    assert titles(figure) == ["Deletion AUC ↓\ngrey", "Deletion AUC ↓\nblur"]
+    assert labels(figure.axes[0]) == ["LIME, grey", "Grad-CAM", "random map"]
     assert [markers(ax) for ax in figure.axes] == [[(0.0, 0), (0.1, 1), (0.2, 2)]] * 2
     [ax] = plots.map_ranks(scores()).axes
     assert sorted(x for x, _ in markers(ax)) == [1, 1, 2, 2, 3, 3]
@@ -93,7 +93,7 @@ def test_curves_have_a_panel_a_metric_and_fill():
     keys = [("deletion", "mean"), ("deletion", "blur"), ("insertion", "blur")]
     rows = [{"metric": metric, "metric_fill": fill, **point} for metric, fill in keys for point in points]
     figure = plots.faithfulness_curves(pd.DataFrame(rows))
-    assert titles(figure) == ["deletion, mean", "deletion, blur", "insertion, blur"]
+    assert titles(figure) == ["deletion, grey", "deletion, blur", "insertion, blur"]
     assert figure.axes[2].get_xlabel() == "share of pixels inserted"
 
 
@@ -138,4 +138,4 @@ def test_the_probe_shows_what_is_left_and_what_the_hole_tells():
     frame = pd.DataFrame(rows, columns=["fill", "pictures", "auc"]).assign(what="object", low=0.4, high=0.9)
     [ax] = plots.remaining_signal(frame).axes
     assert sorted(x for x, _ in markers(ax)) == pytest.approx([0.5, 0.7, 0.8, 1.0])
-    assert labels(ax) == ["nothing removed", "mean", "never there"]
+    assert labels(ax) == ["nothing removed", "grey", "never there"]

@@ -63,13 +63,17 @@ def by_objects(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        method, fill, objects ("one object" or "several"), label, value, low, high, n.
+        method, fill, objects ("one object" or "several", with the number of pictures), label, value, low,
+        high, n; pictures of one object first.
     """
     part = rows[
         rows["metric"].isin(["localisation", "localisation_best", *LOCALISATION]) & (rows["objects"] > 0)
     ]
     part = part.assign(objects=part["objects"].gt(1).map({False: "one object", True: "several"}))
+    counts = part.groupby("objects")["picture"].nunique()
+    part = part.assign(objects=[f"{one}, n = {counts[one]}" for one in part["objects"]])
     found = summarise(part, ["method", "fill", "objects", "metric"])
+    found = found.sort_values("objects", kind="stable")
     return found.assign(label=[METRICS[name].label for name in found["metric"]])
 
 
@@ -127,7 +131,9 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
     return found.rename(columns={"map_forwards": "pictures through the network", "map_seconds": "seconds"})
 
 
-def chapter_numbers(tables: Mapping[str, pd.DataFrame], painter: str) -> dict[str, float | int | str]:
+def chapter_numbers(
+    tables: Mapping[str, pd.DataFrame], painter: str, words: Mapping[str, Mapping[str, str]]
+) -> dict[str, float | int | str]:
     """Return the numbers and words in the chapter's text.
 
     Parameters
@@ -136,6 +142,8 @@ def chapter_numbers(tables: Mapping[str, pd.DataFrame], painter: str) -> dict[st
         As `evaluation_study.attribution_study` returns them, by their names without "attribution".
     painter : str
         The in-painter.
+    words : mapping
+        What the text calls methods and fills: "method" and "fill", each name → word.
     """
     rows = tables[""]
     deletion = rows[rows["metric"] == "deletion"]
@@ -151,12 +159,9 @@ def chapter_numbers(tables: Mapping[str, pd.DataFrame], painter: str) -> dict[st
         one = ranking(rows, "deletion")
         one = one[one["metric_fill"] == fill].sort_values("rank", kind="stable")
         best = one.iloc[0]
-        found |= {f"best_{name}": _title(best), f"best_{name}_auc": best["value"]}
-        found |= {
-            f"best_{name}_low": best["low"],
-            f"best_{name}_high": best["high"],
-            f"best_{name}_share": best["best"],
-        }
+        found[f"best_{name}"] = _title(best, words)
+        columns = {"auc": "value", "low": "low", "high": "high", "share": "best"}
+        found |= {f"best_{name}_{key}": best[column] for key, column in columns.items()}
         known = one.set_index("method")["value"]
         informed = one[~one["method"].isin(controls(one["method"]))]["value"]
         for control in dict.fromkeys(controls(one["method"])):
@@ -211,6 +216,6 @@ def _signal(table: pd.DataFrame, painter: str) -> dict:
     return found
 
 
-def _title(one: pd.Series) -> str:
-    fill = f" with {one['fill']}" if one["fill"] != "none" else ""
-    return f"{one['method'].replace('_', ' ')}{fill}"
+def _title(one: pd.Series, words: Mapping[str, Mapping[str, str]]) -> str:
+    method, fill = (words[key].get(one[key], one[key]) for key in ("method", "fill"))
+    return method if fill == "none" else f"{method} with {fill}"

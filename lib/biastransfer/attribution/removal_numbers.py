@@ -45,7 +45,7 @@ def chapter_numbers(pixels: pd.DataFrame, removal: pd.DataFrame, pictures: pd.Da
         exact = leaving(one_seed, REDRAWN).get(stage)
         found[f"redrawn_{when}"] = in_words(exact) if exact else "not known for photographs"
         whole = leaving(one_seed, fill, removed="nothing")[stage]
-        found[f"difference_{when}"] = f"{whole['value']:.3f} ({whole['low']:.3f} to {whole['high']:.3f})"
+        found[f"difference_{when}"] = f"{whole['value']:.4f} ({whole['low']:.4f} to {whole['high']:.4f})"
         chosen = one_seed[
             (one_seed["object"] == ALL) & (one_seed["kind"] == "d") & (one_seed["fill"] == fill)
         ]
@@ -62,7 +62,7 @@ def chapter_numbers(pixels: pd.DataFrame, removal: pd.DataFrame, pictures: pd.Da
     found["area"] = float(area.mean()) if len(area) else float("nan")
     verdicts = carriers(one_seed[one_seed["fill"] == fill])
     counts = verdicts["verdict"].value_counts()
-    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    listed = ", ".join(f"{name} {count} of {len(verdicts)}" for name, count in counts.items())
     return found | {"verdicts": listed, "n_verdicts": len(verdicts), "fill": fill}
 
 
@@ -93,7 +93,7 @@ def left_after(removal: pd.DataFrame, kind: str = "difference") -> pd.DataFrame:
     chosen = removal[(removal["object"] == ALL) & (removal["kind"] == kind) & removal["value"].notna()].copy()
     for name in ("left", "share"):
         bounds = zip(chosen[f"{name}_low"], chosen[f"{name}_high"])
-        spec = ".3f" if (name, kind) == ("left", "difference") else ".2f"
+        spec = ".4f" if (name, kind) == ("left", "difference") else ".2f"
         chosen[f"{name}, 95 %"] = [
             f"{a:{spec}} to {b:{spec}}" if np.isfinite(a) else np.nan for a, b in bounds
         ]

@@ -110,7 +110,7 @@ def in_words(row: Mapping[str, float]) -> str:
     """
     if np.isfinite(row["share"]):
         return f"{100 * row['share']:.0f} % ({100 * row['share_low']:.0f} to {100 * row['share_high']:.0f} %)"
-    taken = f"{row['left']:.3f} ({row['left_low']:.3f} to {row['left_high']:.3f})"
+    taken = f"{row['left']:.4f} ({row['left_low']:.4f} to {row['left_high']:.4f})"
     return f"{taken}, where the difference itself may be 0"
 
 

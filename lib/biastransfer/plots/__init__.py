@@ -6,7 +6,7 @@ from .charts import associations, finetuning_curves, similarities, transfer_scor
 from .contact_sheets import contact_sheet, set_sizes
 from .error_rates import error_rates
 from .growth import growth
-from .heat_maps import SHORT, heat_maps, removals
+from .heat_maps import WORDS, heat_maps, removals
 from .layers import transfer_by_layer
 from .overview import similarity_overview
 from .pixels import association_gallery, region_shares, removal_effects
@@ -16,7 +16,7 @@ from .style import set_style
 from .verdicts import verdicts
 
 __all__ = [
-    "SHORT",
+    "WORDS",
     "alarm_rates",
     "association_changes",
     "association_gallery",

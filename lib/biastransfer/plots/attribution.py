@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from .heat_maps import titled
+from .heat_maps import FILLED, titled
 from .style import FAINT, INK, NULL, WIDTH
 
 # one look a fill throughout the chapter; methods that remove nothing, and any other fill, are grey
@@ -20,6 +20,7 @@ FILLS = {
     "lama": {"color": "#332288", "marker": "o"},
 }
 _MEASURES = {"ssim": "SSIM", "hog": "HOG", "spearman": "Spearman"}
+_THINGS = {"gender": "perceived gender"}
 _OTHER = {"color": NULL, "marker": "D"}
 _METHODS = {
     "sliding_patch": ("#0072B2", "-"), "lime": ("#D55E00", "-"), "meaningful_perturbation": ("#00664E", "-"),
@@ -39,7 +40,7 @@ def remaining_signal(frame: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(
         1, len(whats), figsize=(WIDTH, 0.42 * (len(fills) + 2) + 0.95), squeeze=False, sharey=True
     )
-    labels = ["nothing removed", *fills, "never there"]
+    labels = ["nothing removed", *(FILLED.get(fill, fill) for fill in fills), "never there"]
     for ax, what in zip(axes[0], whats, strict=True):
         part = frame[frame["what"] == what].set_index(["fill", "pictures"])
         _point(ax, part.loc[("nothing", "present")], 0, INK, "o", "auc")
@@ -49,7 +50,8 @@ def remaining_signal(frame: pd.DataFrame) -> Figure:
             _point(ax, part.loc[(fill, "removed")], at - 0.12, look["color"], look["marker"], "auc")
             _point(ax, part.loc[(fill, "mask only")], at + 0.18, NULL, "x", "auc")
         ax.axvline(0.5, color=INK, linewidth=0.8, linestyle=":", zorder=0)
-        ax.set(title=what, xlabel="AUC of a probe", xlim=(min(0.28, frame["low"].min() - 0.04), 1.04))
+        ax.set(xlabel="AUC of a probe", xlim=(min(0.28, frame["low"].min() - 0.04), 1.04))
+        ax.set_title(_THINGS.get(what, what))
         _rows(ax, range(len(labels)), labels)
     handles = [
         Line2D([], [], color=INK, marker="o", linestyle="", label="thing removed by the fill"),
@@ -79,7 +81,7 @@ def faithfulness_curves(frame: pd.DataFrame) -> Figure:
             one = part[part["method"] == method]
             ax.fill_between(one["fraction"], one["low"], one["high"], color=colour, alpha=0.08, linewidth=0)
             ax.plot(one["fraction"], one["mean"], line, color=colour, linewidth=1.6)
-        ax.set(title=f"{metric}, {fill}", xlim=(0, 1))
+        ax.set(title=f"{metric}, {FILLED.get(fill, fill)}", xlim=(0, 1))
         ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
         ax.set_xlabel("share of pixels inserted" if metric == "insertion" else "share of pixels removed")
     axes[0, 0].set_ylim(0, None)  # shared, so below the highest band of all panels
@@ -120,7 +122,7 @@ def map_scores(frame: pd.DataFrame, chance: Sequence[str] = ("random_map", "gaus
             if len(found):
                 ax.axvline(found.iloc[0], color=NULL, linewidth=0.9, linestyle=":", zorder=0)
         words = label.replace(" inside", "\ninside") if "inside" in label else label.replace(" ", "\n", 1)
-        ax.set_title(words if fill == "none" else f"{label}\n{fill}", fontsize=9.5)
+        ax.set_title(words if fill == "none" else f"{label}\n{FILLED.get(fill, fill)}", fontsize=9.5)
         _rows(ax, range(len(maps)), [titled(*one) for one in maps])
         ax.locator_params(axis="x", nbins=3)
     plt.close(figure)
@@ -196,7 +198,8 @@ def _lanes(frame: pd.DataFrame, looks: Mapping[str, Mapping], label: str) -> Fig
         ax.axvline(0, color=INK, linewidth=0.8, linestyle=":", zorder=0)
         ax.set(title=_MEASURES.get(measure, measure), xlim=(left, 1.08), xticks=[0, 0.5, 1])
         _rows(ax, range(len(names)), names)
-    handles = [Line2D([], [], linestyle="", label=label.format(kind), **looks[kind]) for kind in kinds]
+    names = {kind: label.format(FILLED.get(kind, kind)) for kind in kinds}
+    handles = [Line2D([], [], linestyle="", label=names[kind], **looks[kind]) for kind in kinds]
     figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1)
     plt.close(figure)
     return figure
@@ -204,7 +207,8 @@ def _lanes(frame: pd.DataFrame, looks: Mapping[str, Mapping], label: str) -> Fig
 
 def _fill_handles(fills: Sequence[str], prefix: str) -> list[Line2D]:
     looks = {fill: FILLS.get(fill, _OTHER) for fill in fills}
-    return [Line2D([], [], linestyle="", label=f"{prefix}{fill}", **look) for fill, look in looks.items()]
+    words = {fill: f"{prefix}{FILLED.get(fill, fill)}" for fill in fills}
+    return [Line2D([], [], linestyle="", label=words[fill], **look) for fill, look in looks.items()]
 
 
 def _point(ax: Axes, row, at: float, color: str, marker: str, value: str = "value") -> None:

@@ -12,6 +12,8 @@ from .style import INK, WIDTH
 SHORT = {"meaningful_perturbation": "MP", "sliding_patch": "sliding patch", "lime": "LIME", "rise": "RISE",
           "gradcam": "Grad-CAM", "smoothgrad": "SmoothGrad", "integrated_gradients": "integrated gradients",
           "gaussian_map": "centred Gaussian", "random_map": "random map"}  # fmt: skip
+FILLED = {"mean": "grey", "scenes-inpainter": "in-painter"}  # "mean" alone reads as an average
+WORDS = {"method": SHORT} | dict.fromkeys(("fill", "metric_fill", "metric's fill"), FILLED)  # for tables
 _SIGNED = LinearSegmentedColormap.from_list("signed", ["#2166AC", "#B0B0B0", "#B2182B"])
 _COLUMNS = 5  # maps beside each other that still read on a phone
 
@@ -25,7 +27,7 @@ def titled(method: str, fill: str = "none") -> str:
     ('LIME, blur', 'Grad-CAM')
     """
     name = SHORT.get(method, method.replace("_", " "))
-    return name if fill in ("none", "black") else f"{name}, {fill.removeprefix('scenes-')}"
+    return name if fill in ("none", "black") else f"{name}, {FILLED.get(fill, fill)}"
 
 
 def heat_maps(shown: Sequence) -> Figure:
@@ -97,7 +99,7 @@ def removals(removed: Sequence) -> Figure:
         ax.spines[:].set_visible(False)
         ax.set_xlabel(f"{one.score:.2f}", fontsize=9.5, labelpad=2)
         if one.name == names[0]:
-            title = "as it is" if one.fill == "nothing" else one.fill.replace("-", "-\n")
+            title = "as it is" if one.fill == "nothing" else FILLED.get(one.fill, one.fill)
             ax.set_title(title, fontsize=9.5, loc="center")
     plt.close(figure)
     return figure
