@@ -98,7 +98,7 @@ def side_by_side(
         where it has low and high, ``95 % interval``.
     rows, columns : sequence of str
         Columns of `frame` whose values make the rows and the groups, in the order in which they occur;
-        groups that share their first value stand together.
+        groups that share their first value stand together. None: no groups.
     values : sequence of str
         What each group shows; with one value the groups have no third heading.
 
@@ -123,8 +123,8 @@ def side_by_side(
         spec = f".{digits}f"
         shown = [NONE if pd.isna(a) else f"{_cell(a, spec)} to {_cell(b, spec)}" for a, b in ends.to_numpy()]
         frame = frame.assign(**{"95 % interval": shown})
-    if frame.empty:
-        return frame.reindex(columns=list(rows))
+    if frame.empty or not columns:
+        return frame.reindex(columns=[*rows, *values])
     groups = frame.groupby(list(columns), sort=False)
     parts = {
         key if len(key) > 1 else key[0]: part.set_index(list(rows))[list(values)] for key, part in groups

@@ -170,6 +170,9 @@ def test_networks_stand_side_by_side_in_the_order_of_the_frame():
     ]  # fmt: skip
     assert wide.iloc[0].drop(("lite1", "finetuned, seed 1")).tolist() == ["car", 0.5, 0.7, 0.9]
     assert wide.iloc[1].tolist()[::2] == ["bus", 0.2, 0.1]
+    rows = report.side_by_side(frame, ["backbone", "item"], [], ["value", "95 % interval"])
+    assert list(rows) == ["backbone", "item", "value", "95 % interval"]
+    assert len(rows) == len(frame)
     spans = report.side_by_side(frame, ["backbone", "item"], ["network"], ["value", "95 % interval"])
     assert spans["pretrained", "95 % interval"].tolist()[:2] == ["0.40 to 0.60", "–"]
     near = pd.DataFrame({"item": ["a", "b", "c"], "low": [-0.0002, 0.0004, 0.0], "high": 0.02})
