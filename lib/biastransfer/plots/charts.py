@@ -162,9 +162,10 @@ def finetuning_curves(history: pd.DataFrame, chance: Mapping[str, float] | None 
             _curve(ax, history, column, label=len(columns) > 1)
         if chance and title != "loss ↓" and columns[0] in chance:
             ax.axhline(chance[columns[0]], color=NULL, linewidth=1, linestyle=":")
+            side = -3 if chance[columns[0]] > 0.15 else 3  # below, where there is room: curves end above
             ax.annotate(
                 "chance", (history["epoch"].max(), chance[columns[0]]), color=NULL, fontsize=9,
-                xytext=(0, 3), textcoords="offset points", ha="right",
+                xytext=(0, side), textcoords="offset points", ha="right", va="top" if side < 0 else "bottom",
             )  # fmt: skip
         ax.set(title=title, xlabel="epoch")
         ax.xaxis.get_major_locator().set_params(integer=True)
