@@ -89,7 +89,8 @@ def numbers(facts: dict, level: float = 0.05) -> dict[str, float | int | str]:
 
 
 def _float(value) -> float:
-    return nan if value is None else float(value)
+    """Return a number for two digits: what rounds to 0 has no sign."""
+    return nan if value is None else float(value) if abs(value) >= 0.005 else 0.0
 
 
 def _larger(rows: list[dict]) -> list[dict]:

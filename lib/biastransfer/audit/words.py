@@ -84,6 +84,10 @@ def verdicts(changes: Sequence[dict]) -> str:
     --------
     >>> verdicts([{"verdict": "survives"}, {"verdict": "added"}, {"verdict": "survives, weaker"}])
     '2 survive, 1 added'
+    >>> verdicts([{"verdict": "none shown"}])
+    '1 shown neither before nor after'
     """
-    counts = Counter(row["verdict"].split(",")[0].replace("survives", "survive") for row in changes)
+    said = {"survives": "survive", "none shown": "shown neither before nor after"}
+    kinds = [row["verdict"].split(",")[0] for row in changes]
+    counts = Counter(said.get(kind, kind) for kind in kinds)
     return ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
