@@ -24,6 +24,7 @@
   const shown = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits).replace("-", "−"));
   const probability = p => (p === null || p === undefined ? "–" : p < 1e-15 ? "< 1e-15" : Number(p.toPrecision(2)).toString());
   const readable = item => item.replaceAll("+", " + ").replace("|", " vs ");
+  const cosine = value => Math.max(-1, Math.min(1, value)); // intervals of few pictures run past it
   const stageOf = row => (row.stage === "finetuned" ? `after, seed ${row.seed}` : "before");
 
   // ---- what can be chosen, and what is
@@ -68,7 +69,7 @@
     const labels = narrow ? 14 : Math.ceil(longest) + 22, right = 16, top = 26, lane = narrow ? 46 : 30;
     const values = rows.flatMap(row => [row.value, row.low, row.high]);
     const bands = unique(rows.map(row => row.item)).flatMap(item => entry.untrained[item]?.slice(0, 3) ?? []);
-    const all = [...values, ...bands].filter(value => value !== null && value !== undefined);
+    const all = [...values, ...bands].filter(value => value !== null && value !== undefined).map(cosine);
     const step = [0.05, 0.1, 0.2, 0.5].find(size => (Math.max(...all) - Math.min(...all)) / size <= (narrow ? 6 : 10)) ?? 1;
     const low = Math.floor(Math.min(...all) / step) * step, high = Math.ceil(Math.max(...all) / step) * step;
     const x = value => labels + ((value - low) / (high - low || 1)) * (width - labels - right);
@@ -107,7 +108,7 @@
       const at = middle + (number - (rows.length - 1) / 2) * Math.min(8, 16 / rows.length);
       const group = draw("g", { class: one.stage === "finetuned" ? "after" : "before" });
       group.append(draw("title", {}, `${stageOf(one)}: ${shown(one.value)} (${shown(one.low)} to ${shown(one.high)}), ${one.n} pictures`));
-      if (one.low !== null) group.append(draw("line", { x1: x(one.low), x2: x(one.high), y1: at, y2: at }));
+      if (one.low !== null) group.append(draw("line", { x1: x(cosine(one.low)), x2: x(cosine(one.high)), y1: at, y2: at }));
       const cx = x(one.value);
       group.append(
         one.stage === "finetuned"
