@@ -13,8 +13,8 @@ from biastransfer import paths
 
 
 def grouped(text: str) -> str:
-    """Return a whole number of five digits or more with its thousands apart, other text as it is."""
-    return f"{int(text):,}" if text.isascii() and text.isdigit() and len(text) > 4 else text
+    """Return a whole number of four digits or more with its thousands apart, other text as it is."""
+    return f"{int(text):,}" if text.isascii() and text.isdigit() and len(text) > 3 else text
 
 
 class ResultsTable(SphinxDirective):
