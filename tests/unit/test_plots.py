@@ -179,7 +179,7 @@ def test_finetuning_curves_show_both_losses_and_chance():
     assert [0.15, 0.15] in [list(line.get_ydata()) for line in score.lines]
     assert [text.get_text() for text in score.texts] == ["chance"]
     high = plots.finetuning_curves(history, {"val_micro_f1": 0.4}).axes[2]
-    assert high.texts[0].get_va() == "top"  # below its line: the curve ends above
+    assert high.texts[0].xyann[1] < 0 < score.texts[0].xyann[1]  # below a high line: the curve ends above
 
 
 def test_contact_sheet_shows_at_most_what_fits_and_names_the_whole():

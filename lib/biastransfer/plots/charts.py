@@ -160,12 +160,11 @@ def finetuning_curves(history: pd.DataFrame, chance: Mapping[str, float] | None 
     for ax, (title, columns) in zip(axes, panels.items(), strict=True):
         for column in columns:
             _curve(ax, history, column, label=len(columns) > 1)
-        if chance and title != "loss ↓" and columns[0] in chance:
-            ax.axhline(chance[columns[0]], color=NULL, linewidth=1, linestyle=":")
-            side = -3 if chance[columns[0]] > 0.15 else 3  # below, where there is room: curves end above
-            ax.annotate(
-                "chance", (history["epoch"].max(), chance[columns[0]]), color=NULL, fontsize=9,
-                xytext=(0, side), textcoords="offset points", ha="right", va="top" if side < 0 else "bottom",
+        if chance and title != "loss ↓" and (at := chance.get(columns[0])) is not None:
+            ax.axhline(at, color=NULL, linewidth=1, linestyle=":")
+            ax.annotate(  # below a high line, where there is room: curves end above it
+                "chance", (history["epoch"].max(), at), xytext=(0, -9 if at > 0.15 else 8), color=NULL,
+                textcoords="offset points", ha="right", va="center", fontsize=9,
             )  # fmt: skip
         ax.set(title=title, xlabel="epoch")
         ax.xaxis.get_major_locator().set_params(integer=True)
