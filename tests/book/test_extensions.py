@@ -21,6 +21,7 @@ import notebook_status
 import offline_tables
 import page_data
 import record
+import results_table
 
 FACTS = {
     "run": "demo",
@@ -219,3 +220,9 @@ def test_a_kept_ratio_is_shown_with_its_machine(results, monkeypatch, capsys):
     assert "Bench mark: A &lt;processor&gt;, 2 processors, " in shown
     assert "clock wall" in shown
     assert 'href="page-data:benchmarks/bench_mark.csv"' in shown
+
+
+def test_whole_numbers_of_a_results_table_have_their_thousands_apart():
+    assert [results_table.grouped(one) for one in ("999", "1000", "10000", "0.1234", "2000 × 1")] == [
+        "999", "1,000", "10,000", "0.1234", "2000 × 1",
+    ]  # fmt: skip
