@@ -53,5 +53,10 @@ def test_the_book_names_the_commit_of_the_rates_and_tells_the_worst():
     errors = committed("type1").query("quantity == 'p ≤ 0.05'").set_index(["measure", "n"])["value"]
     said = errors["transfer score, exact p, random low in both", 9]
     assert f"in **{said:.2f}** of the trials".replace("0.", ".") in text
+    changes = committed("coverage").query("measure == 'change of d'").set_index("n")["value"]
+    wrong = committed("type1").query("measure == 'change of d, p' and quantity == 'p ≤ 0.05'")["value"]
+    said = f"in {changes[6]:.2f} of the trials at six a set, in {changes[40]:.2f} at forty"
+    assert said.replace("0.", ".") in text
+    assert f"came in {wrong.min():.2f} to {wrong.max():.2f} of".replace("0.", ".") in text
     lowest = committed("coverage").query("measure == 'transfer score'")["value"]
     assert f"in {lowest.min():.2f} to".replace("0.", ".") in text

@@ -49,7 +49,8 @@ def association_changes(frame: pd.DataFrame, *, level: float = 0.05) -> Figure:
     direction = f"← the first of the pair nearer to {first['Y']}   |   nearer to {first['X']} →"
     figure.supxlabel(f"change of d, after − before finetuning\n{direction}", fontsize=10)
     shown = [name for name in MARKS if (frame["kind"] == name).any()]
-    handles = [Line2D([], [], linestyle="", label=name, **MARKS[name]) for name in shown]
+    hollow = {"linestyle": "", "markerfacecolor": "white"}
+    handles = [Line2D([], [], label=name, **hollow, **MARKS[name]) for name in shown]
     handles.append(Line2D([], [], linestyle="", label=f"filled: the change has Holm p < {level:g}"))
     figure.legend(handles=handles, loc="outside upper left", ncols=3, columnspacing=1.2, handletextpad=0.3)
     plt.close(figure)
