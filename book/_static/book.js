@@ -11,11 +11,12 @@ addEventListener("DOMContentLoaded", named);
 // On a narrow screen a wide figure keeps a size at which its words can be read, in a box that scrolls.
 function boxed() {
   for (const image of document.querySelectorAll(".bd-article figure img, .bd-article .cell_output img")) {
-    if (image.closest(".figure-scroll, a")) continue;
+    const held = image.closest("a.image-reference") ?? image; // Sphinx links a picture that is given a width
+    if (held.closest(".figure-scroll, a:not(.image-reference)")) continue;
     const box = document.createElement("div");
     box.className = "figure-scroll";
-    image.replaceWith(box);
-    box.append(image);
+    held.replaceWith(box);
+    box.append(held);
   }
 }
 addEventListener("DOMContentLoaded", boxed);
@@ -23,8 +24,8 @@ addEventListener("DOMContentLoaded", boxed);
 // Boxes that scroll sideways can be reached and scrolled from the keyboard, and say what they are.
 function reachable() {
   let tables = 0;
-  for (const image of document.querySelectorAll(".figure-scroll > img"))
-    image.parentElement.classList.toggle("wide", image.naturalWidth > 800);
+  for (const image of document.querySelectorAll(".figure-scroll img"))
+    image.closest(".figure-scroll").classList.toggle("wide", image.naturalWidth > (image.src.endsWith(".svg") ? 500 : 800));
   const boxes = ".figure-scroll, .pst-scrollable-table-container, .cell_output .text_html, div.highlight pre, .bd-article div.math";
   for (const box of document.querySelectorAll(boxes)) {
     if (box.scrollWidth > box.clientWidth + 1) {
