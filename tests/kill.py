@@ -2,7 +2,7 @@
 
 ``.venv/bin/python tests/kill.py [--kills 5] [--seed 0] [fetch embedding finetune attribution book]`` from the
 compendium's root writes data/results/checks/kills.csv, one row a target. With five kills each it takes about
-half an hour on two cores, most of it the book. Every other kill takes the whole group of processes, the others
+three quarters of an hour on two cores, most of it the book. Every other kill takes the whole group of processes, the others
 the first process only, so that a kernel outlives it for a while. Rows of targets that are not asked for stay.
 ``--pages 00-published 02-finetune-squeezenet1_1-scenes-seed0`` makes the book of these pages of the smoke run alone,
 where the machine is too slow for all; the table says of how many it was made.
