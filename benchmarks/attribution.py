@@ -1,6 +1,6 @@
 """Deletion against the bare forward pass and a plain loop, and what the other metrics cost, in one run.
 
-    python benchmarks/attribution.py [--backbone efficientnet_lite0] [--rounds 7] [--busy]
+    python benchmarks/attribution.py [--backbone efficientnet_lite0] [--rounds 15] [--busy]
 
 The bare forward pass runs the untouched network (channels_last, inference mode) on 29 pictures that lie
 ready, at the best of several batch sizes. The plain loop copies the picture for each of the 29 points,
@@ -81,7 +81,7 @@ def growth(backbone_name: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backbone", default="efficientnet_lite0")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--growth", action="store_true", help="only the growth of memory, in MiB")
     parser.add_argument("--busy", action="store_true", help="processor seconds of one thread")
     arguments = parser.parse_args()
