@@ -1,4 +1,4 @@
-"""What the book takes from executed notebooks: ``when-built``, ``notebook-figure`` and titles told apart.
+"""What the book takes from executed notebooks: ``when-built``, ``notebook-figure``, titles told apart, minus.
 
 Which notebooks a build holds varies with the run. A page says with ``when-built`` which sentences need which
 notebooks; in a build without them it shows one line that names what is missing instead of a broken reference.
@@ -7,6 +7,7 @@ notebooks; in a build without them it shows one line that names what is missing 
 import hashlib
 import json
 import os
+import re
 from base64 import b64decode
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +15,8 @@ from typing import ClassVar
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
+
+_HYPHEN = re.compile(r"(?<![\w-])-(?=\.?\d)")  # before a number, where a minus is meant
 
 
 def notebook_path(directive: SphinxDirective, name: str) -> Path:
@@ -114,9 +117,18 @@ def tell_pages_apart(app, docname: str, source: list[str]) -> None:
         source[0] = json.dumps(notebook)
 
 
+def minus_signs(app, doctree, docname: str) -> None:
+    """Print numbers that a notebook glued with a minus where they have a hyphen."""
+    for node in doctree.findall(nodes.Element):
+        if "pasted-text" in node.get("classes", ()):
+            for text in list(node.findall(nodes.Text)):
+                text.parent.replace(text, nodes.Text(_HYPHEN.sub("−", text)))
+
+
 def setup(app):
     """Register the directives and the titles with Sphinx."""
     app.connect("source-read", tell_pages_apart)
+    app.connect("doctree-resolved", minus_signs)
     app.add_directive("when-built", WhenBuilt)
     app.add_directive("notebook-figure", NotebookFigure)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

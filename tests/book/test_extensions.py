@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
 
 from biastransfer import paths, report
 
@@ -16,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import benchmark_tables
 import executed
 import explorer
+import from_notebooks
 import html_tables
 import notebook_status
 import offline_tables
@@ -130,6 +133,19 @@ def test_a_table_links_to_the_file_it_names_and_else_keeps_what_it_shows(results
     assert shown == tables[1]
     assert "a-x.y.csv</a>" in cells[-2]["source"], "the foot lists the files, above the run line"
     assert cells[-1]["source"] == "run line"
+
+
+def test_a_glued_number_has_a_minus_and_a_name_its_hyphen():
+    glued, written = (
+        nodes.inline("", "-0.31 to .2 (-26 %), scenes-3", classes=[c]) for c in ("pasted-text", "x")
+    )
+    page = new_document("page")
+    page += nodes.paragraph("", "", glued, written)
+    from_notebooks.minus_signs(None, page, "page")
+    assert [one.astext() for one in page[0]] == [
+        "−0.31 to .2 (−26 %), scenes-3",
+        "-0.31 to .2 (-26 %), scenes-3",
+    ]
 
 
 def test_links_are_placed_as_seen_from_their_page():
