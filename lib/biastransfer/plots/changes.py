@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from .charts import slots_of
-from .style import FAINT, INK, NULL, STAGES, WIDTH, readable
+from .style import FAINT, INK, NULL, STAGES, panels, readable
 
 _AFTER = STAGES["finetuned"]["color"]
 MARKS = {
@@ -36,13 +36,8 @@ def association_changes(frame: pd.DataFrame, *, level: float = 0.05) -> Figure:
     backbones, seeds = list(frame["backbone"].unique()), sorted(frame["seed"].unique())
     slot = slots_of(frame["item"].unique(), grouped=False)
     lane = {seed: 0.22 * (k - (len(seeds) - 1) / 2) for k, seed in enumerate(seeds)}
-    columns = min(2, len(backbones))
-    rows = -(-len(backbones) // columns)
-    size = (WIDTH, (0.37 * max(2, len(slot)) + 0.55) * rows + 1.0)
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True)
-    for ax in axes.flat[len(backbones) :]:
-        ax.set_axis_off()
-    for ax, backbone in zip(axes.flat, backbones):
+    figure, axes = panels(len(backbones), lines=len(slot))
+    for ax, backbone in zip(axes, backbones):
         _panel(ax, frame[frame["backbone"] == backbone], slot, lane, level)
         ax.set_title(backbone)
     first = frame.iloc[0]

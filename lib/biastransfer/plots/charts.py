@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from . import baselines
-from .style import ATTRIBUTES, FAINT, INK, NULL, STAGES, WIDTH, attribute_of, readable
+from .style import ATTRIBUTES, FAINT, INK, NULL, STAGES, WIDTH, attribute_of, panels, readable
 
 
 def similarities(frame: pd.DataFrame, kinds: Sequence[str] = ("intra", "inter")) -> Figure:
@@ -63,13 +63,8 @@ def associations(frame: pd.DataFrame, *, level: float = 0.05, p: str = "p_holm")
     frame = frame.assign(item=frame["A"] + "|" + frame["B"], value=frame["effect_size"])
     backbones = list(frame["backbone"].unique())
     slot = slots_of(frame["item"].unique(), grouped=False)
-    columns = min(2, len(backbones))
-    rows = -(-len(backbones) // columns)
-    size = (WIDTH, (0.37 * max(2, len(slot)) + 0.55) * rows + 1.0)
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True)
-    for ax in axes.flat[len(backbones) :]:
-        ax.set_axis_off()
-    for ax, backbone in zip(axes.flat, backbones):
+    figure, axes = panels(len(backbones), lines=len(slot))
+    for ax, backbone in zip(axes, backbones):
         part = frame[frame["backbone"] == backbone]
         baselines.bands(ax, part, slot)
         draw_change(ax, part, slot, labels=[readable(item) for item in slot], filled=part[p] < level)

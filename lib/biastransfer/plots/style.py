@@ -1,6 +1,9 @@
 """The one style of every figure: colours with one meaning throughout the book, sizes, words on axes."""
 
+import matplotlib.pyplot as plt
 import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 WIDTH = 6.2  # inches; at 150 dots an inch a figure fills the text column, and still reads at 390 px
 STAGES = {
@@ -28,6 +31,17 @@ def set_style() -> None:
             "legend.frameon": False, "figure.constrained_layout.use": True,
         },
     )  # fmt: skip
+
+
+def panels(count: int, *, lines: int) -> tuple[Figure, list[Axes]]:
+    """Return a figure with ``count`` panels, two beside each other, of so many ``lines`` and shared axes."""
+    columns = min(2, count)
+    rows = -(-count // columns)
+    size = (WIDTH, (0.37 * max(2, lines) + 0.55) * rows + 1.0)
+    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True)
+    for ax in axes.flat[count:]:
+        ax.set_axis_off()
+    return figure, list(axes.flat[:count])
 
 
 def attribute_of(label: str) -> str:
